@@ -1,0 +1,42 @@
+"""Parallel Decoder Transformer: one model that owns several causal frontiers.
+
+`import pdt` is instant; torch is imported when a name of the model is first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from pdt.config import PdtConfig, load_config
+from pdt.errors import PdtError
+
+if TYPE_CHECKING:
+    from pdt.model.build import from_trunk, random_model
+    from pdt.model.pdt import ParallelDecoder
+    from pdt.model.store import load_model, save_model
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ParallelDecoder",
+    "PdtConfig",
+    "PdtError",
+    "from_trunk",
+    "load_config",
+    "load_model",
+    "random_model",
+    "save_model",
+]
+
+_LAZY = {
+    "ParallelDecoder": "pdt.model.pdt",
+    "from_trunk": "pdt.model.build",
+    "random_model": "pdt.model.build",
+    "load_model": "pdt.model.store",
+    "save_model": "pdt.model.store",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(import_module(_LAZY[name]), name)
+    raise AttributeError(f"module 'pdt' has no attribute {name!r}")

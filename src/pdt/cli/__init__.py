@@ -1,0 +1,24 @@
+"""The `pdt` command: noun, then verb. Imports of torch happen inside commands, so `pdt --help` is instant."""
+
+import sys
+
+import typer
+
+from pdt.errors import PdtError
+
+app = typer.Typer(
+    name="pdt",
+    help="Parallel Decoder Transformer: three lanes on a frozen trunk, with a planner and a notes bus.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+
+
+def main() -> None:
+    """Run the command; a refusal is one message on stderr and its exit code, never a traceback."""
+    try:
+        app()
+    except PdtError as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)

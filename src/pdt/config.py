@@ -1,0 +1,295 @@
+"""The run as one typed, frozen tree. Every number of the paper stands once, in `presets/canonical.yaml`.
+
+A preset is a YAML file that may say `extends: OTHER` and list differences. Unknown keys are refused with the
+nearest known one; a width that does not divide is refused with both numbers.
+
+Paper: Table 4, Appendix A.
+"""
+
+import difflib
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from pdt.errors import ConfigError, UsageError
+from pdt.terms import NotesCondition, RopeScaling, TrunkFamily
+
+Count = Annotated[int, Field(ge=1)]
+
+
+class Strict(BaseModel):
+    """A frozen node of the tree; a key it does not know is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class RopeConfig(Strict):
+    """Rotary positions, in the parameters of the family's own configuration."""
+
+    theta: Annotated[float, Field(gt=0)]
+    scaling: RopeScaling = RopeScaling.NONE
+    factor: Annotated[float, Field(gt=0)] = 1.0
+    original_positions: Count | None = None
+    """Positions the trunk was pretrained with (llama3, yarn)."""
+    low_frequency_factor: float | None = None
+    high_frequency_factor: float | None = None
+    """llama3 only."""
+    beta_fast: float = 32.0
+    beta_slow: float = 1.0
+    truncate: bool = True
+    attention_factor: float | None = None
+    """yarn only."""
+
+    @model_validator(mode="after")
+    def _complete(self) -> "RopeConfig":
+        if self.scaling in (RopeScaling.LLAMA3, RopeScaling.YARN) and self.original_positions is None:
+            raise ValueError(f"{self.scaling} scaling needs original_positions")
+        if self.scaling is RopeScaling.LLAMA3 and (
+            self.low_frequency_factor is None or self.high_frequency_factor is None
+        ):
+            raise ValueError("llama3 scaling needs low_frequency_factor and high_frequency_factor")
+        return self
+
+
+class TrunkShape(Strict):
+    """The dimensions of a dense RoPE decoder."""
+
+    family: TrunkFamily
+    layers: Count
+    width: Count
+    query_heads: Count
+    kv_heads: Count
+    head_width: Count
+    feed_forward: Count
+    vocabulary: Count
+    tied_head: bool
+    norm_eps: Annotated[float, Field(gt=0)]
+    max_positions: Count
+    rope: RopeConfig
+
+    @property
+    def qk_norm(self) -> bool:
+        return self.family is TrunkFamily.QWEN3
+
+    @property
+    def qkv_bias(self) -> bool:
+        return self.family is TrunkFamily.QWEN2
+
+    @model_validator(mode="after")
+    def _divides(self) -> "TrunkShape":
+        _require_divides("query_heads", self.query_heads, "kv_heads", self.kv_heads)
+        _require_divides("head_width", self.head_width, "the two halves of a rotary pair", 2)
+        return self
+
+
+class TrunkConfig(Strict):
+    """Which pretrained decoder is split, and its dimensions."""
+
+    source: str | None = None
+    """Hub id, local Hugging Face directory, or GGUF file; null for random weights (tests, benchmarks)."""
+    revision: str | None = None
+    """The hub commit; required when `source` is a hub id."""
+    shape: TrunkShape
+
+
+class LanesConfig(Strict):
+    """The physical decoder axis."""
+
+    count: Annotated[int, Field(ge=1, le=6)]
+    fork_layer: Count
+    """First layer that every lane owns a copy of; the layers below are one frozen trunk."""
+    block_tokens: Count
+    """τ: lane-local tokens between two barriers."""
+
+
+class PlannerConfig(Strict):
+    """The set planner of §3.2."""
+
+    nodes: Count
+    width: Count
+    layers: Count
+    heads: Count
+    feed_forward: Count
+    max_prompt_tokens: Count
+    """A fail-fast ceiling; a source is never truncated to meet it."""
+
+    @model_validator(mode="after")
+    def _divides(self) -> "PlannerConfig":
+        _require_divides("width", self.width, "heads", self.heads)
+        return self
+
+
+class ReadsConfig(Strict):
+    """Plan-KV and SNC: both are gated cross-attentions over memories of one width."""
+
+    memory_width: Count
+    width: Count
+    heads: Count
+    plan_gate: float
+    notes_gate: float
+    """Start of the residual gates, before the sigmoid."""
+
+    @model_validator(mode="after")
+    def _divides(self) -> "ReadsConfig":
+        _require_divides("width", self.width, "heads", self.heads)
+        return self
+
+
+class NotesConfig(Strict):
+    """The finite, delayed channel of §3.5."""
+
+    codebooks: Count
+    codes: Count
+    window_blocks: Count
+    condition: NotesCondition
+
+
+class HeadsConfig(Strict):
+    """The semantic heads of §5.2."""
+
+    width: Count
+    fact_width: Count
+    """Width of the frozen text encoder that embeds facts."""
+
+
+class PdtConfig(Strict):
+    """A Parallel Decoder Transformer, whole."""
+
+    trunk: TrunkConfig
+    lanes: LanesConfig
+    planner: PlannerConfig
+    reads: ReadsConfig
+    notes: NotesConfig
+    heads: HeadsConfig
+
+    @property
+    def upper_layers(self) -> int:
+        return self.trunk.shape.layers - self.lanes.fork_layer
+
+    @model_validator(mode="after")
+    def _fits(self) -> "PdtConfig":
+        layers = self.trunk.shape.layers
+        if self.lanes.fork_layer >= layers:
+            raise ValueError(
+                f"lanes.fork_layer is {self.lanes.fork_layer}, but the trunk has layers 0 to {layers - 1} "
+                f"and at least one must lie above the fork; choose 1 to {layers - 1}"
+            )
+        if self.reads.memory_width % self.notes.codebooks:
+            raise ValueError(
+                f"reads.memory_width {self.reads.memory_width} does not divide into notes.codebooks "
+                f"{self.notes.codebooks} equal subvectors; change one of them"
+            )
+        return self
+
+
+def _require_divides(name: str, value: int, by: str, divisor: int) -> None:
+    if value % divisor:
+        raise ValueError(f"{name} {value} is not a multiple of {by} {divisor}; change one of them")
+
+
+def preset_names() -> list[str]:
+    """The presets in the package, canonical first."""
+    folder = resources.files("pdt") / "presets"
+    names = sorted(p.name.removesuffix(".yaml") for p in folder.iterdir() if p.name.endswith(".yaml"))
+    return sorted(names, key=lambda name: name != "canonical")
+
+
+def load_config(
+    preset: str = "canonical",
+    *,
+    file: Path | None = None,
+    overrides: Sequence[str] = (),
+    edits: Mapping[str, Any] | None = None,
+) -> PdtConfig:
+    """A preset, then a YAML file over it, then `a.b=c` overrides, then nested edits; validated once, whole."""
+    tree = _preset_tree(preset)
+    if file is not None:
+        tree = _merge(tree, _read_yaml(file))
+    for text in overrides:
+        tree = _merge(tree, parse_override(text))
+    return validate_config(_merge(tree, edits or {}), where=str(file) if file else f"preset {preset}")
+
+
+def validate_config(tree: Mapping[str, Any], *, where: str) -> PdtConfig:
+    """The typed tree, or one error that lists every path, value and remedy."""
+    try:
+        return PdtConfig.model_validate(tree)
+    except ValidationError as error:
+        lines = [_explain(problem) for problem in error.errors()]
+        raise ConfigError("\n".join([f"{where} is not a valid configuration.", *lines])) from error
+
+
+def parse_override(text: str) -> dict[str, Any]:
+    """`a.b=c` as a nested mapping; the value is read as YAML."""
+    path, equals, value = text.partition("=")
+    if not equals or not all(path.split(".")):
+        raise UsageError(f"--set {text!r} is not of the form a.b=value, for example --set lanes.count=2.")
+    try:
+        leaf: Any = yaml.safe_load(value)
+    except yaml.YAMLError as error:
+        raise UsageError(f"--set {text!r}: the value is not YAML ({error}).") from error
+    for key in reversed(path.split(".")):
+        leaf = {key: leaf}
+    return leaf
+
+
+def _explain(problem: Any) -> str:
+    path = ".".join(str(part) for part in problem["loc"]) or "configuration"
+    if problem["type"] == "extra_forbidden":
+        near = difflib.get_close_matches(str(problem["loc"][-1]), _known_keys(problem["loc"][:-1]), n=1)
+        hint = f"did you mean {near[0]}?" if near else "remove it, or see `pdt config show` for the keys"
+        return f"  {path}: unknown key (value {problem['input']!r}); {hint}"
+    if problem["type"] == "missing":
+        return f"  {path}: missing; `pdt config show --preset canonical` shows a value"
+    message = problem["msg"].removeprefix("Value error, ")
+    value = "" if isinstance(problem["input"], dict | BaseModel) else f" (value {problem['input']!r})"
+    return f"  {path}: {message}{value}"
+
+
+def _known_keys(path: Sequence[int | str]) -> list[str]:
+    node: Any = PdtConfig
+    for part in path:
+        field = node.model_fields.get(str(part))
+        if field is None or not isinstance(field.annotation, type):
+            return []
+        node = field.annotation
+    return list(node.model_fields) if hasattr(node, "model_fields") else []
+
+
+def _preset_tree(name: str) -> dict[str, Any]:
+    known = preset_names()
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f" Did you mean {near[0]}?" if near else ""
+        raise UsageError(f"There is no preset {name!r}.{hint}\nPresets: {', '.join(known)}.")
+    text = (resources.files("pdt") / "presets" / f"{name}.yaml").read_text(encoding="utf-8")
+    tree = yaml.safe_load(text)
+    base = tree.pop("extends", None)
+    return _merge(_preset_tree(base), tree) if base else tree
+
+
+def _read_yaml(path: Path) -> dict[str, Any]:
+    try:
+        tree = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise UsageError(f"{path} does not exist. Give --config a YAML file.") from error
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigError(f"{path} cannot be read as YAML: {error}") from error
+    if not isinstance(tree, dict):
+        raise ConfigError(f"{path} holds {type(tree).__name__}, expected a mapping of sections.")
+    base = tree.pop("extends", None)
+    return _merge(_preset_tree(base), tree) if base else tree
+
+
+def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """`over` on top of `base`, section by section."""
+    merged = dict(base)
+    for key, value in over.items():
+        old = merged.get(key)
+        both = isinstance(old, Mapping) and isinstance(value, Mapping)
+        merged[key] = _merge(old, value) if both else value  # type: ignore[arg-type]
+    return merged

@@ -1,0 +1,47 @@
+"""Every way `pdt` refuses: what was wrong, what was expected, and what to do.
+
+The command line prints the message alone and exits with `exit_code`: 2 for a wrong call, 3 for a broken contract.
+"""
+
+from collections.abc import Sequence
+
+
+class PdtError(Exception):
+    """A refusal with a remedy."""
+
+    exit_code = 3
+
+
+class UsageError(PdtError):
+    """The call itself is wrong: an unknown preset, a missing file, a flag out of range."""
+
+    exit_code = 2
+
+
+class ConfigError(UsageError):
+    """A configuration that cannot be: names the path, the value and the remedy."""
+
+
+class TrunkRefused(PdtError):
+    """A model that is not one of the supported families, or whose files are not whole."""
+
+
+class BusError(PdtError):
+    """A commit that would break the barrier: twice, out of order, or for some lanes only."""
+
+
+class BindingMismatch(PdtError):
+    """A saved model that is not bound to what it is loaded for."""
+
+    def __init__(
+        self, what: str, rows: Sequence[tuple[str, object, object]], remedy: str, *, sides: tuple[str, str]
+    ) -> None:
+        width = max(len(name) for name, _, _ in rows)
+        lines = [
+            f"  {name:<{width}}   {sides[0]} {ours}   {sides[1]} {theirs}" for name, ours, theirs in rows
+        ]
+        super().__init__("\n".join([what, *lines, remedy]))
+
+
+class CorruptFile(PdtError):
+    """A file that is truncated, tampered with, or not what its manifest says."""
