@@ -1,7 +1,8 @@
 """The run as one typed, frozen tree.
 
 Every number of the paper stands once, in `presets/canonical.yaml`. A preset is a YAML file that may
-say `extends: OTHER` and list differences. Unknown keys are refused with the nearest known one; a width that does not divide is refused with both numbers.
+say `extends: OTHER` and list differences. Unknown keys are refused with the nearest known one; a
+width that does not divide is refused with both numbers.
 
 Paper: Table 4, Appendix A.
 """

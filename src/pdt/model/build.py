@@ -1,0 +1,136 @@
+"""A Parallel Decoder Transformer from a pretrained decoder, or from random numbers.
+
+Paper: §3.1, §3.3, Appendix A.
+"""
+
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor, nn
+
+from pdt.config import PdtConfig, load_config
+from pdt.errors import BindingMismatch
+from pdt.model.linear import Linear
+from pdt.model.pdt import ParallelDecoder
+from pdt.model.trunk import TrunkIdentity, tensors_digest
+from pdt.model.weights import PretrainedWeights, open_weights
+
+
+def from_trunk(
+    source: str | None = None,
+    *,
+    config: PdtConfig | None = None,
+    preset: str = "canonical",
+    seed: int = 0,
+    dtype: torch.dtype = torch.float32,
+) -> ParallelDecoder:
+    """Split a pretrained decoder: load the shared part, clone the upper layers into every lane.
+
+    With a `config`, the decoder must have its trunk shape. With a `preset` alone, the trunk of the
+    preset is replaced by the decoder's own shape, forked at two thirds as in the canonical run.
+    """
+    given = config or load_config(preset)
+    name = source or given.trunk.source
+    if name is None:
+        raise BindingMismatch(
+            "The configuration names no trunk.",
+            [("trunk.source", "null", "a path or hub id")],
+            "Give a source, or use random_model for random weights.",
+            sides=("config", "needed"),
+        )
+    revision = given.trunk.revision if name == given.trunk.source else None
+    weights = open_weights(name, revision)
+    if config is None:
+        config = config_for(weights, preset, source=name, revision=revision)
+    check_shape(config, weights)
+    model = _build(config, seed, dtype)
+    model.trunk_identity = fill_trunk(model, weights, source=name, revision=revision)
+    clone_lanes(model, weights)
+    return model
+
+
+def config_for(
+    weights: PretrainedWeights, preset: str, *, source: str, revision: str | None
+) -> PdtConfig:
+    """The preset's architecture around this decoder's shape, forked at two thirds of its depth."""
+    base = load_config(preset)
+    if base.trunk.shape == weights.shape:
+        trunk = {"source": source, "revision": revision}
+        return load_config(preset, edits={"trunk": trunk})
+    prompt = min(base.planner.max_prompt_tokens, weights.shape.max_positions)
+    edits = {
+        "trunk": {"source": source, "revision": revision, "shape": weights.shape.model_dump()},
+        "lanes": {"fork_layer": max(1, round(weights.shape.layers * 2 / 3))},
+        "planner": {"max_prompt_tokens": prompt},
+    }
+    return load_config(preset, edits=edits)
+
+
+def random_model(config: PdtConfig, *, seed: int = 0) -> ParallelDecoder:
+    """Every weight drawn from the seed; lanes start equal, as clones of one drawn decoder do."""
+    model = _build(config, seed, torch.float32)
+    generator = torch.Generator().manual_seed(seed)
+    for module in model.modules():
+        if isinstance(module, Linear):
+            _draw_linear(module, generator)
+    nn.init.normal_(model.trunk.embed_tokens.weight, std=0.02, generator=generator)
+    model.trunk_identity = TrunkIdentity(None, None, tensors_digest(model.trunk.shared()))
+    return model
+
+
+def check_shape(config: PdtConfig, weights: PretrainedWeights) -> None:
+    """The decoder on disk must be the one the configuration was written for."""
+    ours, theirs = config.trunk.shape.model_dump(), weights.shape.model_dump()
+    rows = [
+        (f"trunk.shape.{key}", ours[key], theirs[key]) for key in ours if ours[key] != theirs[key]
+    ]
+    if rows:
+        raise BindingMismatch(
+            f"{weights.where} is not the trunk this configuration describes.",
+            rows,
+            "Choose the matching preset, or leave the shape out to take the decoder's own.",
+            sides=("config", "file"),
+        )
+
+
+def fill_trunk(
+    model: ParallelDecoder, weights: PretrainedWeights, *, source: str | None, revision: str | None
+) -> TrunkIdentity:
+    """Copy the shared part in and return its identity."""
+
+    def copied() -> Iterable[tuple[str, Tensor]]:
+        for name, parameter in model.trunk.shared():
+            value = weights.tensor(hf_name(name))
+            parameter.data.copy_(value)
+            yield name, value
+
+    return TrunkIdentity(source, revision, tensors_digest(copied()))
+
+
+def clone_lanes(model: ParallelDecoder, weights: PretrainedWeights) -> None:
+    """Every lane's slice of every upper layer starts as the pretrained layer."""
+    fork = model.config.lanes.fork_layer
+    for index, layer in enumerate(model.lane_layers):
+        for name, bank in layer.decoder.named_parameters():
+            bank.data.copy_(
+                weights.tensor(f"model.layers.{fork + index}.{name}")
+            )  # over the lane axis
+
+
+def hf_name(name: str) -> str:
+    return name if name.startswith("lm_head") else f"model.{name}"
+
+
+def _build(config: PdtConfig, seed: int, dtype: torch.dtype) -> ParallelDecoder:
+    """The module, its coordination drawn from the seed; the global random state is untouched."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return ParallelDecoder(config).to(dtype)
+
+
+def _draw_linear(module: Linear, generator: torch.Generator) -> None:
+    outputs, inputs = module.weight.shape[-2:]
+    drawn = torch.randn(outputs, inputs, generator=generator) * inputs**-0.5
+    module.weight.data.copy_(drawn)
+    if module.bias is not None:
+        module.bias.data.copy_(torch.randn(outputs, generator=generator) * 0.02)

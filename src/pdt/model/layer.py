@@ -1,0 +1,102 @@
+"""One decoder layer: the trunk's own, and the physical upper layer of Fig. 2.
+
+Paper: §3.3, Fig. 2.
+"""
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from pdt.config import PdtConfig, TrunkShape
+from pdt.model.attention import attend
+from pdt.model.cache import LayerMemory
+from pdt.model.gated_read import ReadMemory
+from pdt.model.linear import Linear, RMSNorm
+from pdt.model.plan_kv import PlanKV
+from pdt.model.rope import Rotary
+from pdt.model.snc import SharedNotes
+
+
+class SelfAttention(nn.Module):
+    """Causal grouped-query attention of a lane over the prompt and its own tokens."""
+
+    def __init__(self, shape: TrunkShape, lanes: int | None) -> None:
+        super().__init__()
+        self.head_width = shape.head_width
+        query, kv = (n * shape.head_width for n in (shape.query_heads, shape.kv_heads))
+        self.q_proj = Linear(shape.width, query, lanes=lanes, bias=shape.qkv_bias)
+        self.k_proj = Linear(shape.width, kv, lanes=lanes, bias=shape.qkv_bias)
+        self.v_proj = Linear(shape.width, kv, lanes=lanes, bias=shape.qkv_bias)
+        self.o_proj = Linear(query, shape.width, lanes=lanes)
+        if shape.qk_norm:
+            self.q_norm: nn.Module = RMSNorm(shape.head_width, shape.norm_eps, lanes=lanes)
+            self.k_norm: nn.Module = RMSNorm(shape.head_width, shape.norm_eps, lanes=lanes)
+        else:
+            self.q_norm, self.k_norm = nn.Identity(), nn.Identity()
+
+    def forward(self, h_BKTD: Tensor, rotary: Rotary, memory: LayerMemory) -> Tensor:
+        q = rotary.turn(self.q_norm(self._heads(self.q_proj(h_BKTD))))
+        k = rotary.turn(self.k_norm(self._heads(self.k_proj(h_BKTD))))
+        v = self._heads(self.v_proj(h_BKTD))
+        read = attend(q, memory.extend(k, v))  # [B, K, H, T, X]
+        return self.o_proj(read.transpose(2, 3).flatten(3))
+
+    def _heads(self, x_BKTD: Tensor) -> Tensor:
+        return x_BKTD.unflatten(-1, (-1, self.head_width)).transpose(2, 3)
+
+
+class SwiGLU(nn.Module):
+    """The feed-forward path of the supported families."""
+
+    def __init__(self, shape: TrunkShape, lanes: int | None) -> None:
+        super().__init__()
+        self.gate_proj = Linear(shape.width, shape.feed_forward, lanes=lanes)
+        self.up_proj = Linear(shape.width, shape.feed_forward, lanes=lanes)
+        self.down_proj = Linear(shape.feed_forward, shape.width, lanes=lanes)
+
+    def forward(self, h_BKTD: Tensor) -> Tensor:
+        return self.down_proj(F.silu(self.gate_proj(h_BKTD)) * self.up_proj(h_BKTD))
+
+
+class DecoderLayer(nn.Module):
+    """A layer as pretrained: attention, then feed-forward, each behind a norm and a residual.
+
+    `lanes=None` is the frozen trunk, whose weights serve every lane; else each lane owns a slice.
+    """
+
+    def __init__(self, shape: TrunkShape, lanes: int | None = None) -> None:
+        super().__init__()
+        self.input_layernorm = RMSNorm(shape.width, shape.norm_eps, lanes=lanes)
+        self.self_attn = SelfAttention(shape, lanes)
+        self.post_attention_layernorm = RMSNorm(shape.width, shape.norm_eps, lanes=lanes)
+        self.mlp = SwiGLU(shape, lanes)
+
+    def forward(self, h_BKTD: Tensor, rotary: Rotary, memory: LayerMemory) -> Tensor:
+        h_BKTD = h_BKTD + self.self_attn(self.input_layernorm(h_BKTD), rotary, memory)
+        return h_BKTD + self.mlp(self.post_attention_layernorm(h_BKTD))
+
+
+class LaneLayer(nn.Module):
+    """Physical upper layer: private attention and feed-forward, then Plan-KV, then SNC.
+
+    Paper: Fig. 2.
+    """
+
+    def __init__(self, config: PdtConfig) -> None:
+        super().__init__()
+        self.decoder = DecoderLayer(config.trunk.shape, config.lanes.count)
+        self.plan_kv = PlanKV(config)
+        self.snc = SharedNotes(config)
+
+    def forward(
+        self,
+        h_BKTD: Tensor,
+        rotary: Rotary,
+        memory: LayerMemory,
+        plan: ReadMemory,
+        notes: ReadMemory | None,
+    ) -> Tensor:
+        h_BKTD = self.decoder(h_BKTD, rotary, memory)
+        h_BKTD = h_BKTD + self.plan_kv(h_BKTD, plan)
+        if notes is None:  # the prompt and the first block have no notes to read
+            return h_BKTD
+        return h_BKTD + self.snc(h_BKTD, notes)

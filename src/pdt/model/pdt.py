@@ -1,0 +1,210 @@
+"""The Parallel Decoder Transformer: one model, K causal frontiers.
+
+The verbs of a generation, in order: `read_prompt`, `plan`, `open_lanes`; then per round `advance`
+and `logits`; at a barrier `write_notes` and `read_notes`. Training uses the same verbs on blocks.
+
+Paper: §3, Fig. 1.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from pdt.config import PdtConfig
+from pdt.errors import UsageError
+from pdt.model.attention import Segment
+from pdt.model.cache import LayerMemory, SegmentList, SuffixBuffer
+from pdt.model.gated_read import ReadMemory
+from pdt.model.heads import SemanticHeads
+from pdt.model.layer import LaneLayer
+from pdt.model.plan_kv import PlanMemory
+from pdt.model.planner import PlanSet, SetPlanner
+from pdt.model.rope import Rotary, rotary
+from pdt.model.trunk import Trunk, TrunkIdentity
+from pdt.notes.bus import NoteBlock, NotesBus
+from pdt.notes.visibility import visibility_table
+from pdt.notes.writer import NoteWriter
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """The common prompt, read once below the fork; what the planner and every lane start from."""
+
+    h_BTD: Tensor
+    """Trunk states at the fork."""
+    lengths_B: Tensor
+    valid_BT: Tensor | None
+    """None when all prompts of the batch are equally long."""
+    lower: Sequence[Segment]
+    """Keys and values of each trunk layer: one copy, lane axis 1."""
+
+
+@dataclass
+class Frontier:
+    """Where K lanes stand: their caches, their plans, and how far they have written."""
+
+    lengths_B: Tensor
+    lower: list[LayerMemory]
+    upper: list[LayerMemory]
+    plan_reads: list[ReadMemory]
+    h_BKD: Tensor
+    """State of the last prompt token in each lane: it scores the first token of every section."""
+    written: int = 0
+    """Tokens every lane has taken in so far."""
+
+
+class ParallelDecoder(nn.Module):
+    """Frozen trunk, set planner, K physical stacks with Plan-KV and SNC, note writer, heads.
+
+    Paper: §3.1 to §3.5, Fig. 1, Table 4.
+    """
+
+    def __init__(self, config: PdtConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.trunk_identity: TrunkIdentity | None = None
+        self.trunk = Trunk(config.trunk.shape, config.lanes.fork_layer)
+        self.planner = SetPlanner(config)
+        self.plan_memory = PlanMemory(config)
+        self.lanes = nn.ModuleList(LaneLayer(config) for _ in range(config.upper_layers))
+        self.note_writer = NoteWriter(
+            config.trunk.shape.width,
+            config.reads.memory_width,
+            config.notes.codebooks,
+            config.notes.codes,
+        )
+        self.heads = SemanticHeads(config)
+
+    @property
+    def lane_layers(self) -> list[LaneLayer]:
+        """The physical upper layers, lowest first."""
+        return cast(list[LaneLayer], list(self.lanes))
+
+    # Before generation: once per document.
+
+    def read_prompt(self, tokens_BT: Tensor, lengths_B: Tensor | None = None) -> Prompt:
+        """Prefill below the fork, once for all lanes; shorter prompts are padded on the right."""
+        B, T = tokens_BT.shape
+        self._check_prompt(tokens_BT, lengths_B)
+        if lengths_B is None:
+            lengths_B = torch.full((B,), T, device=tokens_BT.device)
+        positions = torch.arange(T, device=tokens_BT.device).expand(B, T)
+        padded = bool((lengths_B < T).any())
+        valid = positions < lengths_B[:, None] if padded else None
+        memories: list[LayerMemory] = [SegmentList() for _ in self.trunk.layers]
+        h = self.trunk(tokens_BT[:, None], self._rotary(positions), memories)
+        lower = [Segment(past.k, past.v, valid) for memory in memories for past in memory.past]
+        return Prompt(h[:, 0], lengths_B, valid, lower)
+
+    def plan(self, prompt: Prompt) -> PlanSet:
+        """Run the set planner, once. It sees prompt states only."""
+        return self.planner(prompt.h_BTD, prompt.valid_BT)
+
+    def open_lanes(
+        self, prompt: Prompt, plans: PlanSet, *, suffix_tokens: int | None = None
+    ) -> Frontier:
+        """Prefill the prompt above the fork in every lane, with its plan, and open the frontier.
+
+        With `suffix_tokens` lanes write into buffers of that size (decoding); without, each call of
+        `advance` adds a segment (training).
+        """
+        memory_BKNE = self.plan_memory(plans.nodes_BKNP)
+        plan_reads = [
+            layer.plan_kv.read_plan(memory_BKNE, plans.valid_BKN) for layer in self.lane_layers
+        ]
+        B, T = prompt.h_BTD.shape[:2]
+        positions = torch.arange(T, device=prompt.h_BTD.device).expand(B, T)
+        memories: list[LayerMemory] = [SegmentList() for _ in self.lanes]
+        h = prompt.h_BTD[:, None].expand(-1, self.config.lanes.count, -1, -1)
+        h = self._upper(h, self._rotary(positions), memories, plan_reads, None)
+        upper = [Segment(past.k, past.v, prompt.valid_BT) for m in memories for past in m.past]
+        last = (prompt.lengths_B - 1).to(h.device)
+        return Frontier(
+            lengths_B=prompt.lengths_B,
+            lower=[_memory(segment, suffix_tokens) for segment in prompt.lower],
+            upper=[_memory(segment, suffix_tokens) for segment in upper],
+            plan_reads=plan_reads,
+            h_BKD=h[torch.arange(B, device=h.device), :, last],
+        )
+
+    # During generation: one grouped forward a round.
+
+    def advance(
+        self, frontier: Frontier, tokens_BKT: Tensor, notes: Sequence[ReadMemory] | None
+    ) -> Tensor:
+        """Take T tokens in every lane; return the last layer's states, before the final norm."""
+        T = tokens_BKT.shape[2]
+        offsets = frontier.written + torch.arange(T, device=tokens_BKT.device)
+        turn = self._rotary(frontier.lengths_B.to(tokens_BKT.device)[:, None] + offsets)
+        h_BKTD = self.trunk(tokens_BKT, turn, frontier.lower)
+        h_BKTD = self._upper(h_BKTD, turn, frontier.upper, frontier.plan_reads, notes)
+        frontier.written += T
+        return h_BKTD
+
+    def logits(self, h_BKTD: Tensor) -> Tensor:
+        """Next-token logits of every lane."""
+        return self.trunk.logits(h_BKTD)
+
+    # At a barrier: all lanes together.
+
+    def write_notes(self, h_BKD: Tensor, published_BK: Tensor) -> NoteBlock:
+        """Quantize every lane's block-final state into its note."""
+        return self.note_writer(h_BKD, published_BK)
+
+    def read_notes(
+        self, bus: NotesBus, block: int, may_read_KK: Tensor | None = None
+    ) -> list[ReadMemory] | None:
+        """Per upper layer, keys and values of the notes lanes may read while writing `block`."""
+        if may_read_KK is None:
+            may_read_KK = visibility_table(self.config.notes.condition, self.config.lanes.count)
+        window = bus.window(block, may_read_KK, self.config.notes.window_blocks)
+        if window is None:
+            return None
+        return [layer.snc.read_notes(window) for layer in self.lane_layers]
+
+    def empty_bus(self) -> NotesBus:
+        return NotesBus(self.config.lanes.count)
+
+    def _upper(
+        self,
+        h_BKTD: Tensor,
+        turn: Rotary,
+        memories: Sequence[LayerMemory],
+        plan_reads: Sequence[ReadMemory],
+        notes: Sequence[ReadMemory] | None,
+    ) -> Tensor:
+        for index, layer in enumerate(self.lane_layers):
+            note = None if notes is None else notes[index]
+            h_BKTD = layer(h_BKTD, turn, memories[index], plan_reads[index], note)
+        return h_BKTD
+
+    def _rotary(self, positions_BT: Tensor) -> Rotary:
+        shape = self.config.trunk.shape
+        dtype = self.trunk.norm.weight.dtype
+        return rotary(shape.rope, shape.head_width, positions_BT, dtype)
+
+    def _check_prompt(self, tokens_BT: Tensor, lengths_B: Tensor | None) -> None:
+        B, T = tokens_BT.shape
+        ceiling = self.config.planner.max_prompt_tokens
+        if T > ceiling:
+            raise UsageError(
+                f"The prompt has {T} tokens; planner.max_prompt_tokens is {ceiling}.\n"
+                "A source is never truncated: shorten it, or raise the ceiling."
+            )
+        if T == 0 or (lengths_B is not None and bool((lengths_B < 1).any())):
+            raise UsageError(
+                "A prompt of the batch is empty. Give every document at least one token."
+            )
+        if lengths_B is not None and (lengths_B.shape != (B,) or bool((lengths_B > T).any())):
+            raise UsageError(
+                f"lengths_B must be {B} numbers of at most {T}, got {lengths_B.tolist()}."
+            )
+
+
+def _memory(prompt: Segment, suffix_tokens: int | None) -> LayerMemory:
+    if suffix_tokens is None:
+        return SegmentList([prompt])
+    return SuffixBuffer([prompt], suffix_tokens)

@@ -1,0 +1,71 @@
+"""The set planner: reads the prompt once, returns K unordered outlines and a presentation order.
+
+Paper: §3.2, Eq. 2.
+"""
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from pdt.config import PdtConfig
+
+
+@dataclass(frozen=True)
+class PlanSet:
+    """K outlines of at most N nodes each, on the lanes that will write them."""
+
+    nodes_BKNP: Tensor
+    valid_BKN: Tensor
+    """Which nodes exist; a boolean."""
+    scores_BK: Tensor
+    """Presentation scores; the highest is read first."""
+    validity_BKN: Tensor | None = None
+    """The planner's validity logits; None for a plan that was given (oracle)."""
+
+    @property
+    def lane_at_position(self) -> Tensor:
+        """[B, K]: the lane whose section the reader sees at each position."""
+        return self.scores_BK.argsort(dim=-1, descending=True, stable=True)
+
+
+class SetPlanner(nn.Module):
+    """K groups of N learned queries cross-attend to the prompt through a small Transformer decoder.
+
+    It takes prompt states and nothing else, so no generated token can reach it.
+
+    Paper: §3.2, Eq. 2.
+    """
+
+    def __init__(self, config: PdtConfig) -> None:
+        super().__init__()
+        planner = config.planner
+        self.lanes, self.nodes = config.lanes.count, planner.nodes
+        self.prompt_proj = nn.Linear(config.trunk.shape.width, planner.width)
+        self.queries = nn.Parameter(torch.empty(self.lanes * self.nodes, planner.width))
+        layer = nn.TransformerDecoderLayer(
+            planner.width,
+            planner.heads,
+            planner.feed_forward,
+            dropout=0.0,
+            activation="gelu",
+            batch_first=True,
+            norm_first=True,
+        )
+        norm = nn.LayerNorm(planner.width)
+        self.decoder = nn.TransformerDecoder(layer, planner.layers, norm)
+        self.validity = nn.Linear(planner.width, 1)
+        self.presentation = nn.Linear(planner.width, 1)
+        nn.init.normal_(self.queries, std=0.02)
+
+    def forward(self, h_BTD: Tensor, valid_BT: Tensor | None) -> PlanSet:
+        """`h_BTD` is the trunk's output at the fork; `valid_BT` is False on padding."""
+        prompt = self.prompt_proj(F.rms_norm(h_BTD, h_BTD.shape[-1:]))
+        queries = self.queries.expand(len(prompt), -1, -1)
+        padding = None if valid_BT is None else ~valid_BT
+        states = self.decoder(queries, prompt, memory_key_padding_mask=padding)
+        nodes = states.unflatten(1, (self.lanes, self.nodes))  # [B, K, N, P]
+        validity = self.validity(nodes).squeeze(-1)
+        scores = self.presentation(nodes.mean(2)).squeeze(-1)
+        return PlanSet(nodes, validity > 0, scores, validity)

@@ -1,0 +1,39 @@
+"""Shared Notes Cross-Attention: how a lane reads the bus.
+
+Paper: §3.5, Fig. 2.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from pdt.config import PdtConfig
+from pdt.model.gated_read import GatedRead, ReadMemory
+from pdt.notes.address import NoteAddress
+from pdt.notes.bus import NoteWindow
+
+
+class SharedNotes(GatedRead):
+    """Gated cross-attention from a lane's hidden state to the notes it may read.
+
+    The inner gate scales the read and starts at one; at zero the channel is closed exactly, which
+    σ(residual_gate) never is (docs/gaps.md).
+
+    Paper: §3.5, Fig. 2.
+    """
+
+    def __init__(self, config: PdtConfig) -> None:
+        reads = config.reads
+        super().__init__(
+            config.trunk.shape.width, reads.memory_width, reads.width, reads.heads, reads.notes_gate
+        )
+        self.address = NoteAddress(config.lanes.count, reads.memory_width)
+        self.inner_gate = nn.Parameter(torch.ones(()))
+
+    def read_notes(self, window: NoteWindow) -> ReadMemory:
+        """Keys and values of one block's window, headers added as each lane sees them."""
+        header_KQE = self.address(window.producer_Q, window.lag_Q)
+        memory_BKQE = window.vectors_BQE[:, None] + header_KQE
+        return self.project(memory_BKQE, window.readable_BKQ)
+
+    def forward(self, h_BKTD: Tensor, memory: ReadMemory) -> Tensor:
+        return self.inner_gate * super().forward(h_BKTD, memory)

@@ -1,0 +1,214 @@
+"""Save and load: a directory bound to its trunk, fork, lane count and notes condition.
+
+    config.json                 the configuration, and the identity of the trunk
+    lanes.safetensors           the upper stacks, with their lane axis
+    coordination.safetensors    planner, Plan-KV, SNC, note writer, heads
+    trunk.safetensors           only when saved with the trunk
+    manifest.json               size and digest of each file
+
+Paper: §6 (what a checkpoint is bound to).
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from pdt.config import PdtConfig, validate_config
+from pdt.errors import BindingMismatch, CorruptFile, UsageError
+from pdt.model.build import check_shape, fill_trunk
+from pdt.model.pdt import ParallelDecoder
+from pdt.model.trunk import TrunkIdentity, tensors_digest
+from pdt.model.weights import open_weights
+from pdt.provenance import (
+    check_manifest,
+    new_directory,
+    read_json_object,
+    write_json,
+    write_manifest,
+)
+
+FORMAT = 1
+CONFIG, LANES, COORDINATION = "config.json", "lanes.safetensors", "coordination.safetensors"
+TRUNK = "trunk.safetensors"
+
+
+def save_model(
+    model: ParallelDecoder,
+    directory: Path,
+    *,
+    with_trunk: bool = False,
+    dtype: torch.dtype | None = None,
+) -> None:
+    """Write the model whole, or not at all. `dtype` stores weights in another float type."""
+    parts = _split_state(model)
+    tensors = {name: _stored(part, dtype) for name, part in parts.items()}
+    identity = model.trunk_identity
+    if identity is None:
+        raise UsageError("The model has no weights yet: build it with from_trunk or random_model.")
+    if with_trunk:
+        shared = sorted(tensors[TRUNK].items())
+        identity = TrunkIdentity(identity.source, identity.revision, tensors_digest(shared))
+    else:
+        del tensors[TRUNK]
+    config = model.config.model_dump(mode="json")
+    with new_directory(directory) as work:
+        write_json(work / CONFIG, {"format": FORMAT, "config": config, "trunk": asdict(identity)})
+        for name, part in tensors.items():
+            save_file(part, work / name)
+        write_manifest(work, made_by="pdt.save_model", config=config)
+
+
+def load_model(
+    directory: Path,
+    *,
+    trunk: str | None = None,
+    expect: PdtConfig | None = None,
+    dtype: torch.dtype = torch.float32,
+) -> ParallelDecoder:
+    """Read a saved model after checking every digest and what it is bound to.
+
+    `trunk` says where the shared weights lie now, if they have moved. `expect` is what the caller's
+    run is: another architecture or notes condition is refused.
+    """
+    directory = Path(directory)
+    config, identity = read_binding(directory)
+    if expect is not None:
+        check_binding(config, expect, directory)
+    model = ParallelDecoder(config).to(dtype)
+    files = {LANES, COORDINATION} | ({TRUNK} if (directory / TRUNK).exists() else set())
+    state: dict[str, Tensor] = {}
+    for name in sorted(files):
+        state |= _load(directory / name)
+    if TRUNK in files and trunk is None:
+        shared = [(n, state[f"trunk.{n}"]) for n, _ in model.trunk.shared()]
+        model.trunk_identity = TrunkIdentity(
+            identity.source, identity.revision, tensors_digest(shared)
+        )
+    else:
+        state = {name: value for name, value in state.items() if not name.startswith("trunk.")}
+        model.trunk_identity = _fill_from_source(model, trunk, identity)
+        state |= {f"trunk.{name}": parameter.data for name, parameter in model.trunk.shared()}
+    _check_trunk(directory, identity, model.trunk_identity)
+    _assign(model, state, directory)
+    return model
+
+
+def read_binding(directory: Path) -> tuple[PdtConfig, TrunkIdentity]:
+    """What a model directory is, after its files were checked against the manifest."""
+    if not (directory / CONFIG).is_file():
+        raise UsageError(
+            f"{directory} is not a pdt model: it has no {CONFIG}.\nSee `pdt model init`."
+        )
+    check_manifest(directory, required=[CONFIG, LANES, COORDINATION])
+    saved = read_json_object(directory / CONFIG)
+    if saved.get("format") != FORMAT:
+        raise CorruptFile(
+            f"{directory / CONFIG} has format {saved.get('format')!r}; this pdt reads {FORMAT}.\n"
+            "Load it with the pdt version that wrote it."
+        )
+    config = validate_config(saved.get("config", {}), where=str(directory / CONFIG))
+    return config, TrunkIdentity(**saved["trunk"])
+
+
+def check_binding(saved: PdtConfig, run: PdtConfig, directory: Path) -> None:
+    """Refuse another architecture or notes condition, with all differences side by side."""
+    ours, theirs = _leaves(saved.model_dump(mode="json")), _leaves(run.model_dump(mode="json"))
+    rows = [
+        (key, ours.get(key), theirs.get(key))
+        for key in sorted(ours | theirs)
+        if ours.get(key) != theirs.get(key) and key != "trunk.source"
+    ]
+    if rows:
+        raise BindingMismatch(
+            f"{directory} is not bound to this run.",
+            rows,
+            "A model never crosses an architecture or a notes condition (§6).\n"
+            "Choose the matching preset, or start from `pdt model init`.",
+            sides=("saved", "run"),
+        )
+
+
+def _check_trunk(directory: Path, saved: TrunkIdentity, found: TrunkIdentity) -> None:
+    if saved.digest != found.digest:
+        raise BindingMismatch(
+            f"{directory} stands on another trunk.",
+            [
+                ("source", saved.source, found.source),
+                ("revision", saved.revision, found.revision),
+                ("digest", saved.digest[:16], found.digest[:16]),
+            ],
+            "The lanes were cloned from the saved trunk and mean nothing on another one.\n"
+            "Give that trunk (--trunk PATH), or split this one with `pdt model init`.",
+            sides=("saved", "found"),
+        )
+
+
+def _fill_from_source(
+    model: ParallelDecoder, trunk: str | None, identity: TrunkIdentity
+) -> TrunkIdentity:
+    source = trunk or identity.source
+    if source is None:
+        raise UsageError(
+            "The model was saved without its trunk, and the trunk came from no file.\n"
+            "Save it with the trunk (with_trunk=True), or give --trunk PATH."
+        )
+    revision = identity.revision if source == identity.source else None
+    weights = open_weights(source, revision)
+    check_shape(model.config, weights)
+    return fill_trunk(model, weights, source=source, revision=revision)
+
+
+def _split_state(model: ParallelDecoder) -> dict[str, dict[str, Tensor]]:
+    parts: dict[str, dict[str, Tensor]] = {LANES: {}, COORDINATION: {}, TRUNK: {}}
+    for name, value in model.state_dict().items():
+        if name.startswith("trunk."):
+            parts[TRUNK][name.removeprefix("trunk.")] = value
+        elif name.startswith("lanes.") and ".decoder." in name:
+            parts[LANES][name] = value
+        else:
+            parts[COORDINATION][name] = value
+    return parts
+
+
+def _stored(part: Mapping[str, Tensor], dtype: torch.dtype | None) -> dict[str, Tensor]:
+    return {
+        name: (value if dtype is None else value.to(dtype)).detach().cpu().contiguous()
+        for name, value in part.items()
+    }
+
+
+def _load(path: Path) -> dict[str, Tensor]:
+    try:
+        tensors = load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise CorruptFile(
+            f"{path} is not a whole safetensors file: {error}.\nTake it again."
+        ) from error
+    prefix = "trunk." if path.name == TRUNK else ""
+    return {prefix + name: value for name, value in tensors.items()}
+
+
+def _assign(model: ParallelDecoder, state: dict[str, Tensor], directory: Path) -> None:
+    try:
+        model.load_state_dict(state)
+    except RuntimeError as error:
+        raise CorruptFile(
+            f"{directory} does not hold the tensors its configuration describes: {error}"
+        ) from error
+
+
+def _leaves(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in tree.items():
+        flat |= (
+            _leaves(value, f"{prefix}{key}.")
+            if isinstance(value, Mapping)
+            else {prefix + key: value}
+        )
+    return flat

@@ -1,0 +1,35 @@
+"""The headers of a note: who wrote it, whether it is the reader's own, how long ago.
+
+They say where a note comes from and carry no payload: they are the same whatever was written.
+
+Paper: §3.5.
+"""
+
+import torch
+from torch import Tensor, nn
+
+OWN, SIBLING = 0, 1
+
+
+class NoteAddress(nn.Module):
+    """Learned producer, kind and log-lag embeddings, added to a note before its key and value.
+
+    Kind says whether the note is the reader's own: SNC's maps are shared by all lanes, so without
+    it a lane could not tell its own notes from a sibling's (docs/gaps.md).
+    """
+
+    reader_K: Tensor
+    """The lanes that read, in the order of the lane axis."""
+
+    def __init__(self, lanes: int, width: int) -> None:
+        super().__init__()
+        self.producer = nn.Embedding(lanes, width)
+        self.kind = nn.Embedding(2, width)
+        self.log_lag = nn.Linear(1, width, bias=False)
+        self.register_buffer("reader_K", torch.arange(lanes), persistent=False)
+
+    def forward(self, producer_Q: Tensor, lag_Q: Tensor) -> Tensor:
+        """The header of every note as each lane sees it: [K, Q, E]."""
+        kind_KQ = torch.where(self.reader_K[:, None] == producer_Q, OWN, SIBLING)
+        lag = lag_Q.to(self.log_lag.weight.dtype).log()[:, None]  # [Q, 1]
+        return self.producer(producer_Q) + self.kind(kind_KQ) + self.log_lag(lag)

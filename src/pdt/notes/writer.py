@@ -1,0 +1,25 @@
+"""The note writer: a lane's block-final state becomes a note.
+
+Paper: §3.5, Eq. 5.
+"""
+
+from torch import Tensor, nn
+
+from pdt.notes.bus import NoteBlock
+from pdt.notes.product_vq import ProductVQ
+
+
+class NoteWriter(nn.Module):
+    """Block-final hidden state → memory width → M codes.
+
+    The state is the last upper layer's output at the block's last token, before the final norm.
+    """
+
+    def __init__(self, trunk_width: int, memory_width: int, codebooks: int, codes: int) -> None:
+        super().__init__()
+        self.proj = nn.Linear(trunk_width, memory_width)
+        self.vq = ProductVQ(memory_width, codebooks, codes)
+
+    def forward(self, h_BKD: Tensor, published_BK: Tensor) -> NoteBlock:
+        codes, vectors = self.vq(self.proj(h_BKD))
+        return NoteBlock(codes, vectors, published_BK)

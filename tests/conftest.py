@@ -1,0 +1,47 @@
+"""What tests share: a tiny model with its gates open, and where real weights may lie."""
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+from pdt.config import PdtConfig, load_config
+from pdt.model.build import random_model
+from pdt.model.pdt import ParallelDecoder
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(autouse=True)
+def _seeded() -> None:
+    torch.manual_seed(1729)
+
+
+def open_model(config: PdtConfig | None = None, *, seed: int = 1) -> ParallelDecoder:
+    """A random model in which every mechanism acts: lanes differ, reads are open."""
+    model = random_model(config or load_config("tiny"), seed=seed)
+    generator = torch.Generator().manual_seed(seed + 1)
+    for name, parameter in model.named_parameters():
+        if name.startswith("trunk."):
+            continue
+        if name.endswith("residual_gate"):
+            parameter.data.fill_(2.0)
+        else:
+            noise = torch.randn(parameter.shape, generator=generator)
+            parameter.data.add_(noise * 0.3 * parameter.shape[-1:].numel() ** -0.5)
+    return model.eval()
+
+
+@pytest.fixture
+def model() -> ParallelDecoder:
+    return open_model()
+
+
+@pytest.fixture(scope="session")
+def smollm2_gguf() -> Path:
+    """Real SmolLM2 weights (`make weights`), or skip."""
+    path = Path(os.environ.get("PDT_SMOLLM2", ROOT / ".cache/SmolLM2-135M-Instruct.Q4_1.gguf"))
+    if not path.is_file():
+        pytest.skip("real SmolLM2 weights are not here: make weights")
+    return path
