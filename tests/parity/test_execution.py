@@ -4,9 +4,7 @@ import copy
 
 import pytest
 import torch
-import torch.nn.functional as F
 
-from pdt.model import kernels
 from pdt.model.attention import Segment, attend
 from pdt.model.cache import SegmentList
 from pdt.model.layer import DecoderLayer
@@ -153,40 +151,3 @@ def test_a_batch_of_documents_equals_each_alone(model: ParallelDecoder) -> None:
         frontier = open_frontier(model, alone_tokens, lengths[row : row + 1], plan)
         alone, _ = roll(model, frontier, lanes[row : row + 1])
         torch.testing.assert_close(batch[row], alone[0], atol=1e-5, rtol=1e-5)
-
-
-@pytest.mark.parametrize("rows", [1, 2, 3, 4, 5, 6, 7, 9, 16])
-@pytest.mark.parametrize(("outputs", "inputs"), [(5, 3), (64, 48), (131, 257)])
-def test_the_few_rows_kernel_equals_torch(rows: int, outputs: int, inputs: int) -> None:
-    if kernels.rows_library() is None:
-        pytest.skip("no C compiler here: torch's own product is used")
-    x, weight, bias = torch.randn(rows, inputs), torch.randn(outputs, inputs), torch.randn(outputs)
-    torch.testing.assert_close(
-        kernels.linear(x, weight, bias), F.linear(x, weight, bias), atol=1e-4, rtol=1e-5
-    )
-    grouped = torch.randn(3, outputs, inputs)
-    lanes = torch.randn(3, rows, inputs)
-    torch.testing.assert_close(
-        kernels.grouped_linear(lanes, grouped),
-        torch.einsum("kri,koi->kro", lanes, grouped),
-        atol=1e-4,
-        rtol=1e-5,
-    )
-
-
-def test_a_row_of_the_kernel_does_not_depend_on_its_neighbours() -> None:
-    """Bit for bit, so a lane's logits do not change with the batch it decodes in."""
-    if kernels.rows_library() is None:
-        pytest.skip("no C compiler here: torch's own product is used")
-    x, weight = torch.randn(16, 100), torch.randn(70, 100)
-    alone = torch.cat([kernels.linear(row[None], weight) for row in x])
-    for rows in range(1, 17):
-        assert torch.equal(kernels.linear(x[:rows], weight), alone[:rows])
-
-
-def test_the_kernel_is_never_used_where_a_gradient_is_wanted() -> None:
-    x = torch.randn(3, 8, requires_grad=True)
-    weight = torch.randn(4, 8, requires_grad=True)
-    kernels.linear(x, weight).sum().backward()
-    assert x.grad is not None
-    assert weight.grad is not None

@@ -35,31 +35,36 @@ class SegmentList:
 
 
 class SuffixBuffer:
-    """A preallocated private suffix behind read-only past segments, for decoding."""
+    """A preallocated private suffix behind one read-only prompt segment, for decoding."""
 
-    def __init__(self, past: Sequence[Segment], capacity: int) -> None:
-        self._before = tuple(past)
-        self._capacity = capacity
-        self._k: Tensor | None = None
-        self._v: Tensor | None = None
+    def __init__(self, prompt: Segment, lanes: int, capacity: int) -> None:
+        B, _, G, _, X = prompt.k.shape
+        k, v = prompt.k.contiguous(), prompt.v.contiguous()
+        self.prompt = Segment(k, v, prompt.valid_BS)
+        self.capacity = capacity
+        self.k = k.new_empty(B, lanes, G, capacity, X)
+        self.v = v.new_empty(B, lanes, G, capacity, X)
         self.length = 0
 
     @property
     def past(self) -> Sequence[Segment]:
-        if self._k is None or self._v is None:
-            return self._before
-        k, v = (x[:, :, :, : self.length] for x in (self._k, self._v))
-        return (*self._before, Segment(k, v))
+        if self.length == 0:
+            return (self.prompt,)
+        k, v = (x[:, :, :, : self.length] for x in (self.k, self.v))
+        return (self.prompt, Segment(k, v))
 
     def extend(self, k_BKGTX: Tensor, v_BKGTX: Tensor) -> Sequence[Segment]:
-        B, K, G, T, X = k_BKGTX.shape
-        if self._k is None or self._v is None:
-            self._k = k_BKGTX.new_empty(B, K, G, self._capacity, X)
-            self._v = v_BKGTX.new_empty(B, K, G, self._capacity, X)
-        stop = self.length + T
-        if stop > self._capacity:
-            raise IndexError(f"the suffix holds {self._capacity} tokens a lane, asked for {stop}")
-        self._k[:, :, :, self.length : stop] = k_BKGTX
-        self._v[:, :, :, self.length : stop] = v_BKGTX
-        self.length = stop
+        start = self.length
+        stop = self.grow(k_BKGTX.shape[3])
+        self.k[:, :, :, start:stop] = k_BKGTX
+        self.v[:, :, :, start:stop] = v_BKGTX
         return self.past
+
+    def grow(self, tokens: int) -> int:
+        """Count `tokens` more as written, where there is room."""
+        if self.length + tokens > self.capacity:
+            raise IndexError(
+                f"the suffix holds {self.capacity} tokens a lane, asked for {self.length + tokens}"
+            )
+        self.length += tokens
+        return self.length

@@ -19,6 +19,7 @@ from pdt.model.attention import Segment
 from pdt.model.cache import LayerMemory, SegmentList, SuffixBuffer
 from pdt.model.gated_read import ReadMemory
 from pdt.model.heads import SemanticHeads
+from pdt.model.kernels.round import NativeRound, can_run
 from pdt.model.layer import LaneLayer
 from pdt.model.plan_kv import PlanMemory
 from pdt.model.planner import PlanSet, SetPlanner
@@ -54,6 +55,8 @@ class Frontier:
     """State of the last prompt token in each lane: it scores the first token of every section."""
     written: int = 0
     """Tokens every lane has taken in so far."""
+    native: NativeRound | None = None
+    """The compiled round over these caches, once one has run."""
 
 
 class ParallelDecoder(nn.Module):
@@ -96,7 +99,11 @@ class ParallelDecoder(nn.Module):
         valid = positions < lengths_B[:, None] if padded else None
         memories: list[LayerMemory] = [SegmentList() for _ in self.trunk.layers]
         h = self.trunk(tokens_BT[:, None], self._rotary(positions), memories)
-        lower = [Segment(past.k, past.v, valid) for memory in memories for past in memory.past]
+        lower = [
+            Segment(past.k.contiguous(), past.v.contiguous(), valid)
+            for memory in memories
+            for past in memory.past
+        ]
         return Prompt(h[:, 0], lengths_B, valid, lower)
 
     def plan(self, prompt: Prompt) -> PlanSet:
@@ -124,8 +131,8 @@ class ParallelDecoder(nn.Module):
         last = (prompt.lengths_B - 1).to(h.device)
         return Frontier(
             lengths_B=prompt.lengths_B,
-            lower=[_memory(segment, suffix_tokens) for segment in prompt.lower],
-            upper=[_memory(segment, suffix_tokens) for segment in upper],
+            lower=[self._memory(segment, suffix_tokens) for segment in prompt.lower],
+            upper=[self._memory(segment, suffix_tokens) for segment in upper],
             plan_reads=plan_reads,
             h_BKD=h[torch.arange(B, device=h.device), :, last],
         )
@@ -136,13 +143,15 @@ class ParallelDecoder(nn.Module):
         self, frontier: Frontier, tokens_BKT: Tensor, notes: Sequence[ReadMemory] | None
     ) -> Tensor:
         """Take T tokens in every lane; return the last layer's states, before the final norm."""
-        T = tokens_BKT.shape[2]
-        offsets = frontier.written + torch.arange(T, device=tokens_BKT.device)
+        T, start = tokens_BKT.shape[2], frontier.written
+        frontier.written += T
+        if can_run(self, frontier, tokens_BKT):
+            frontier.native = frontier.native or NativeRound(self, frontier)
+            return frontier.native(tokens_BKT, notes)
+        offsets = torch.arange(start, start + T, device=tokens_BKT.device)
         turn = self._rotary(frontier.lengths_B.to(tokens_BKT.device)[:, None] + offsets)
         h_BKTD = self.trunk(tokens_BKT, turn, frontier.lower)
-        h_BKTD = self._upper(h_BKTD, turn, frontier.upper, frontier.plan_reads, notes)
-        frontier.written += T
-        return h_BKTD
+        return self._upper(h_BKTD, turn, frontier.upper, frontier.plan_reads, notes)
 
     def logits(self, h_BKTD: Tensor) -> Tensor:
         """Next-token logits of every lane."""
@@ -203,8 +212,7 @@ class ParallelDecoder(nn.Module):
                 f"lengths_B must be {B} numbers of at most {T}, got {lengths_B.tolist()}."
             )
 
-
-def _memory(prompt: Segment, suffix_tokens: int | None) -> LayerMemory:
-    if suffix_tokens is None:
-        return SegmentList([prompt])
-    return SuffixBuffer([prompt], suffix_tokens)
+    def _memory(self, prompt: Segment, suffix_tokens: int | None) -> LayerMemory:
+        if suffix_tokens is None:
+            return SegmentList([prompt])
+        return SuffixBuffer(prompt, self.config.lanes.count, suffix_tokens)

@@ -6,6 +6,7 @@ Paper: §3.1, Fig. 1.
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -59,9 +60,13 @@ class Trunk(nn.Module):
     def forward(self, tokens_BKT: Tensor, rotary: Rotary, memories: list[LayerMemory]) -> Tensor:
         """States at the fork; `memories` is one per lower layer and grows by these tokens."""
         h_BKTD = self.embed_tokens(tokens_BKT)
-        for layer, memory in zip(self.layers, memories, strict=True):
+        for layer, memory in zip(self.decoder_layers, memories, strict=True):
             h_BKTD = layer(h_BKTD, rotary, memory)
         return h_BKTD
+
+    @property
+    def decoder_layers(self) -> list[DecoderLayer]:
+        return cast(list[DecoderLayer], list(self.layers))
 
     def shared(self) -> list[tuple[str, nn.Parameter]]:
         """The frozen parameters, in the order their digest takes them."""

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from pdt.model.kernels.build import rows_library
+from pdt.model.kernels.build import library
 
 FEW_ROWS = 16
 
@@ -41,18 +41,18 @@ def _few(x: Tensor, weight: Tensor, rows: int) -> bool:
         and x.device.type == "cpu"
         and x.dtype == weight.dtype == torch.float32
         and weight.is_contiguous()
-        and rows_library() is not None
+        and library() is not None
     )
 
 
 def _rows_linear(x_GRI: Tensor, weight_GOI: Tensor) -> Tensor:
-    library = rows_library()
-    assert library is not None
+    compiled = library()
+    assert compiled is not None
     G, R, inputs = x_GRI.shape
     outputs = weight_GOI.shape[1]
     x = x_GRI.contiguous()
     y = x.new_empty(G, R, outputs)
-    library.pdt_rows_linear(
+    compiled.pdt_rows_linear(
         weight_GOI.data_ptr(), x.data_ptr(), y.data_ptr(), G, R, outputs, inputs,
         torch.get_num_threads(),
     )  # fmt: skip

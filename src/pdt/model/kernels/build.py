@@ -1,4 +1,4 @@
-"""Compile `rows.c` once for this machine and keep it in the user's cache.
+"""Compile `decode.c` once for this machine and keep it in the user's cache.
 
 No compiler, another platform, or `PDT_KERNELS=off`: the plain torch product is used instead, which
 is slower and equal. The library is named by the digest of source, flags, compiler and CPU.
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pdt.provenance import atomic_path
 
-SOURCE = Path(__file__).with_name("rows.c")
+SOURCE = Path(__file__).with_name("decode.c")
 FLAGS = ("-O3", "-march=native", "-fopenmp", "-fPIC", "-shared")
 
 
@@ -26,19 +26,23 @@ def cache_directory() -> Path:
 
 
 @functools.cache
-def rows_library() -> ctypes.CDLL | None:
+def library() -> ctypes.CDLL | None:
     """The compiled kernel, or None where it cannot be had."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if os.environ.get("PDT_KERNELS") == "off" or platform.system() != "Linux" or not compiler:
         return None
     try:
-        library = ctypes.CDLL(str(_compiled(compiler)))
+        compiled = ctypes.CDLL(str(_compiled(compiler)))
     except (OSError, subprocess.CalledProcessError):
         return None
-    pointers, sizes = [ctypes.c_void_p] * 3, [ctypes.c_long] * 4
-    library.pdt_rows_linear.argtypes = [*pointers, *sizes, ctypes.c_int]
-    library.pdt_rows_linear.restype = None
-    return library
+    pointer, size = ctypes.c_void_p, ctypes.c_long
+    compiled.pdt_rows_linear.argtypes = [*[pointer] * 3, *[size] * 4, ctypes.c_int]
+    compiled.pdt_rows_linear.restype = None
+    compiled.pdt_round.argtypes = [pointer, pointer, size, size]
+    compiled.pdt_round.restype = None
+    compiled.pdt_round_scratch.argtypes = [pointer, size, size]
+    compiled.pdt_round_scratch.restype = size
+    return compiled
 
 
 def _compiled(compiler: str) -> Path:
@@ -46,11 +50,11 @@ def _compiled(compiler: str) -> Path:
     cpu = "".join(sorted({line for line in _cpu_flags() if line.startswith(("flags", "Features"))}))
     key = hashlib.sha256(b"\0".join([SOURCE.read_bytes(), " ".join(FLAGS).encode(), version]))
     key.update(platform.machine().encode() + cpu.encode())
-    target = cache_directory() / "kernels" / f"rows-{key.hexdigest()[:16]}.so"
+    target = cache_directory() / "kernels" / f"decode-{key.hexdigest()[:16]}.so"
     if not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
         with atomic_path(target) as partial:
-            command = [compiler, *FLAGS, str(SOURCE), "-o", str(partial)]
+            command = [compiler, *FLAGS, str(SOURCE), "-o", str(partial), "-lm"]
             subprocess.run(command, capture_output=True, check=True)
     return target
 

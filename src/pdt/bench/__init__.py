@@ -1,0 +1,1 @@
+"""Benchmarks: ratios taken in one run, interleaved, medians with spread. Never a unit test."""
