@@ -211,15 +211,13 @@ def load_config(
     overrides: Sequence[str] = (),
     edits: Mapping[str, Any] | None = None,
 ) -> PdtConfig:
-    """A preset, a YAML file over it, `a.b=c` overrides, nested edits; validated once, whole."""
-    tree = _preset_tree(preset)
+    """A preset with edits, a YAML file over it, then `a.b=c` overrides; validated once, whole."""
+    tree = _merge(_preset_tree(preset), edits or {})
     if file is not None:
         tree = _merge(tree, _read_yaml(file))
     for text in overrides:
         tree = _merge(tree, parse_override(text))
-    return validate_config(
-        _merge(tree, edits or {}), where=str(file) if file else f"preset {preset}"
-    )
+    return validate_config(tree, where=str(file) if file else f"preset {preset}")
 
 
 def validate_config(tree: Mapping[str, Any], *, where: str) -> PdtConfig:

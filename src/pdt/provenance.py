@@ -52,13 +52,16 @@ def write_json(target: Path, value: Any) -> None:
         partial.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
+def refuse_existing(target: Path) -> None:
+    """An output directory is new or empty; nothing is ever written over."""
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise UsageError(f"{target} exists and is not empty.\nChoose another --out, or remove it.")
+
+
 @contextmanager
 def new_directory(target: Path) -> Iterator[Path]:
     """Yield a fresh directory that becomes `target` only when the block ends well."""
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise UsageError(
-            f"{target} exists and is not empty.\nChoose another --out, or remove it first."
-        )
+    refuse_existing(target)
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.partial-") as name:
         work = Path(name) / "out"

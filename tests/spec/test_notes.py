@@ -171,7 +171,7 @@ def test_each_code_is_the_nearest_by_a_naive_search() -> None:
         for k in range(3):
             for m in range(3):
                 part = written[b, k, 4 * m : 4 * m + 4]
-                distances = [float((part - e).square().sum()) for e in vq.codebooks[m]]
+                distances = [float((part - e).square().sum()) for e in vq.codebooks.detach()[m]]
                 assert codes[b, k, m] == distances.index(min(distances))
 
 

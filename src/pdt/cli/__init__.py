@@ -3,10 +3,12 @@
 Imports of torch happen inside commands, so `pdt --help` is instant.
 """
 
+import os
 import sys
 
 import typer
 
+from pdt.cli import bench, census, config, demo, model, trunk
 from pdt.errors import PdtError
 
 app = typer.Typer(
@@ -16,6 +18,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
+app.command("census")(census.census)
+app.command("demo")(demo.demo)
+app.add_typer(config.app, name="config")
+app.add_typer(trunk.app, name="trunk")
+app.add_typer(model.app, name="model")
+app.add_typer(bench.app, name="bench")
 
 
 def main() -> None:
@@ -25,3 +33,6 @@ def main() -> None:
     except PdtError as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
+    except BrokenPipeError:  # the reader of a pipe has gone, as in `pdt census | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)

@@ -3,7 +3,9 @@
 Paper: §3.1, §3.3, Appendix A.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -30,7 +32,7 @@ def from_trunk(
     preset is replaced by the decoder's own shape, forked at two thirds as in the canonical run.
     """
     given = config or load_config(preset)
-    name = source or given.trunk.source
+    name = given.trunk.source if source is None else absolute_source(source)
     if name is None:
         raise BindingMismatch(
             "The configuration names no trunk.",
@@ -41,7 +43,7 @@ def from_trunk(
     revision = given.trunk.revision if name == given.trunk.source else None
     weights = open_weights(name, revision)
     if config is None:
-        config = config_for(weights, preset, source=name, revision=revision)
+        config = config_for(weights, preset, source=name)
     check_shape(config, weights)
     model = _build(config, seed, dtype)
     model.trunk_identity = fill_trunk(model, weights, source=name, revision=revision)
@@ -50,20 +52,27 @@ def from_trunk(
 
 
 def config_for(
-    weights: PretrainedWeights, preset: str, *, source: str, revision: str | None
+    weights: PretrainedWeights,
+    preset: str,
+    *,
+    source: str,
+    file: Path | None = None,
+    overrides: Sequence[str] = (),
 ) -> PdtConfig:
-    """The preset's architecture around this decoder's shape, forked at two thirds of its depth."""
+    """The preset around this decoder's own shape; where that differs, forked at two thirds."""
     base = load_config(preset)
-    if base.trunk.shape == weights.shape:
-        trunk = {"source": source, "revision": revision}
-        return load_config(preset, edits={"trunk": trunk})
-    prompt = min(base.planner.max_prompt_tokens, weights.shape.max_positions)
-    edits = {
-        "trunk": {"source": source, "revision": revision, "shape": weights.shape.model_dump()},
-        "lanes": {"fork_layer": max(1, round(weights.shape.layers * 2 / 3))},
-        "planner": {"max_prompt_tokens": prompt},
-    }
-    return load_config(preset, edits=edits)
+    edits: dict[str, Any] = {"trunk": {"source": source, "revision": None}}
+    if base.trunk.shape != weights.shape:
+        prompt = min(base.planner.max_prompt_tokens, weights.shape.max_positions)
+        edits["trunk"]["shape"] = weights.shape.model_dump()
+        edits["lanes"] = {"fork_layer": max(1, round(weights.shape.layers * 2 / 3))}
+        edits["planner"] = {"max_prompt_tokens": prompt}
+    return load_config(preset, edits=edits, file=file, overrides=overrides)
+
+
+def absolute_source(source: str) -> str:
+    """A local path is remembered from the root, so that a saved model finds it from anywhere."""
+    return str(Path(source).resolve()) if Path(source).exists() else source
 
 
 def random_model(config: PdtConfig, *, seed: int = 0) -> ParallelDecoder:

@@ -83,7 +83,9 @@ def take_census(config: PdtConfig) -> Census:
             "embedding": _count(model.trunk.embed_tokens),
             f"layers 0–{fork - 1}": _count(model.trunk.layers),
             "final norm": _count(model.trunk.norm),
-            "head": 0 if model.trunk.lm_head is None else _count(model.trunk.lm_head),
+            "head" if model.trunk.lm_head else "head (is the embedding)": _count(
+                model.trunk.lm_head
+            ),
         },
         physical={
             f"{config.lanes.count} × layers {fork}–{config.trunk.shape.layers - 1}": sum(
@@ -186,5 +188,5 @@ def kv_bytes(config: PdtConfig, element: int) -> int:
     return 2 * config.trunk.shape.kv_heads * config.trunk.shape.head_width * element
 
 
-def _count(module: nn.Module) -> int:
-    return sum(parameter.numel() for parameter in module.parameters())
+def _count(module: nn.Module | None) -> int:
+    return 0 if module is None else sum(parameter.numel() for parameter in module.parameters())

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from pdt.config import PdtConfig, validate_config
 from pdt.errors import BindingMismatch, CorruptFile, UsageError
-from pdt.model.build import check_shape, fill_trunk
+from pdt.model.build import absolute_source, check_shape, fill_trunk
 from pdt.model.pdt import ParallelDecoder
 from pdt.model.trunk import TrunkIdentity, tensors_digest
 from pdt.model.weights import open_weights
@@ -61,6 +61,7 @@ def save_model(
         write_json(work / CONFIG, {"format": FORMAT, "config": config, "trunk": asdict(identity)})
         for name, part in tensors.items():
             save_file(part, work / name)
+            (work / name).chmod(0o644)
         write_manifest(work, made_by="pdt.save_model", config=config)
 
 
@@ -152,7 +153,7 @@ def _check_trunk(directory: Path, saved: TrunkIdentity, found: TrunkIdentity) ->
 def _fill_from_source(
     model: ParallelDecoder, trunk: str | None, identity: TrunkIdentity
 ) -> TrunkIdentity:
-    source = trunk or identity.source
+    source = identity.source if trunk is None else absolute_source(trunk)
     if source is None:
         raise UsageError(
             "The model was saved without its trunk, and the trunk came from no file.\n"

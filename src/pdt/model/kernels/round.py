@@ -1,7 +1,7 @@
 """A whole decode round as one call of `decode.c`: pointers in, the lanes' new states out.
 
 It is built once a frontier, because weights and caches do not move; a round sets how far the lanes
-are, a barrier sets the notes. Equal to `ParallelDecoder.advance` in torch: tests/parity/test_kernels.py.
+are, a barrier sets the notes. tests/parity/test_kernels.py holds it equal to the torch layers.
 """
 
 import ctypes

@@ -1,0 +1,125 @@
+"""`pdt census`: what a configuration costs, before a weight is loaded."""
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from pdt.cli.options import AsJson, ConfigFile, Overrides, Preset, chosen
+from pdt.errors import UsageError
+
+if TYPE_CHECKING:
+    from pdt.config import PdtConfig
+    from pdt.model.census import Census, Memory, Traffic
+
+
+def census(
+    preset: Preset = "canonical",
+    config: ConfigFile = None,
+    overrides: Overrides = None,
+    prompt_tokens: Annotated[
+        int | None, typer.Option(min=1, help="Also give memory, for a prompt of this length.")
+    ] = None,
+    section_tokens: Annotated[int, typer.Option(min=1, help="Tokens each lane writes.")] = 1000,
+    batch: Annotated[int, typer.Option(min=1, help="Documents at once.")] = 1,
+    gpus: Annotated[int, typer.Option(min=1, help="Devices that share the training state.")] = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Count parameters (Table 4), and tell what memory and speed-up to expect."""
+    from pdt.model.census import take_census, traffic
+
+    tree = chosen(preset, config, overrides)
+    ceiling = tree.planner.max_prompt_tokens
+    if prompt_tokens is not None and prompt_tokens > ceiling:
+        raise UsageError(
+            f"--prompt-tokens {prompt_tokens} is over planner.max_prompt_tokens {ceiling}.\n"
+            "Such a prompt would be refused; raise the ceiling with --set to count for it."
+        )
+    counts = take_census(tree)
+    weights = traffic(tree, counts)
+    memory = None
+    if prompt_tokens is not None:
+        memory = _memory(tree, counts, prompt_tokens, section_tokens, batch, gpus)
+    if as_json:
+        print(json.dumps(_as_json(counts, weights, memory), indent=2))
+        return
+    console = Console()
+    console.print(_count_table(counts))
+    _print_ceiling(console, tree, weights)
+    for title, part in (memory or {}).items():
+        console.print(_memory_table(title, part))
+
+
+def _memory(
+    tree: "PdtConfig", counts: "Census", prompt: int, section: int, batch: int, gpus: int
+) -> dict[str, "Memory"]:
+    from pdt.model.census import Memory, expanded_prompt_cache, inference_memory, training_memory
+
+    size = {"prompt_tokens": prompt, "section_tokens": section, "batch": batch}
+    expanded = expanded_prompt_cache(tree, prompt_tokens=prompt, batch=batch)
+    return {
+        "inference, BF16": inference_memory(tree, counts, **size),
+        "for comparison: the shared cache copied to every lane": Memory(
+            {"prompt cache below the fork (expanded)": expanded}
+        ),
+        f"training, each of {gpus} device(s)": training_memory(tree, counts, **size, gpus=gpus),
+    }
+
+
+def _count_table(counts: "Census") -> Table:
+    table = Table("component", "parameters", title="Census (Table 4)", title_justify="left")
+    table.columns[1].justify = "right"
+    parts = [
+        ("shared, frozen", counts.shared, counts.shared_total),
+        ("physical upper stacks", counts.physical, counts.physical_total),
+        ("planner and coordination", counts.coordination, counts.coordination_total),
+    ]
+    for title, rows, total in parts:
+        table.add_row(f"[bold]{title}", f"[bold]{total:,}")
+        for name, count in rows.items():
+            table.add_row(f"  {name}", f"{count:,}")
+        table.add_section()
+    table.add_row("[bold]total materialized", f"[bold]{counts.total:,}")
+    return table
+
+
+def _print_ceiling(console: Console, tree: "PdtConfig", weights: "Traffic") -> None:
+    lanes = tree.lanes.count
+    console.print(
+        f"A packed round reads {weights.packed_round:,} weights for {lanes} tokens; "
+        f"{lanes} one-lane rounds read {weights.serial_rounds:,}.\n"
+        f"Where weight traffic is the cost, packing gives at most [bold]{weights.ceiling:.2f}×[/], "
+        f"whatever Eq. 6's span reduction (at most {lanes}) says of depth."
+    )
+
+
+def _memory_table(title: str, memory: "Memory") -> Table:
+    table = Table("what", "GiB", title=title, title_justify="left")
+    table.columns[1].justify = "right"
+    for name, size in memory.parts.items():
+        table.add_row(name, f"{size / 2**30:,.2f}")
+    if len(memory.parts) > 1:
+        table.add_section()
+        table.add_row("[bold]total", f"[bold]{memory.total / 2**30:,.2f}")
+    return table
+
+
+def _as_json(
+    counts: "Census", weights: "Traffic", memory: dict[str, "Memory"] | None
+) -> dict[str, Any]:
+    result: dict[str, Any] = {
+        "shared": {**counts.shared, "total": counts.shared_total},
+        "physical": {**counts.physical, "total": counts.physical_total},
+        "coordination": {**counts.coordination, "total": counts.coordination_total},
+        "total": counts.total,
+        "traffic": {
+            "packed_round": weights.packed_round,
+            "serial_rounds": weights.serial_rounds,
+            "ceiling": round(weights.ceiling, 4),
+        },
+    }
+    if memory is not None:
+        result["bytes"] = {title: {**m.parts, "total": m.total} for title, m in memory.items()}
+    return result

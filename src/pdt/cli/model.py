@@ -1,0 +1,74 @@
+"""`pdt model`: make a Parallel Decoder Transformer from a trunk, and check a saved one."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pdt.cli.options import AsJson, ConfigFile, Out, Overrides, Preset, Seed, chosen
+
+app = typer.Typer(help="Make and check models.", no_args_is_help=True)
+
+
+@app.command("init")
+def init(
+    out: Out,
+    trunk: Annotated[
+        str | None,
+        typer.Argument(help="Directory, GGUF file or hub id; default: the preset's own trunk."),
+    ] = None,
+    preset: Preset = "canonical",
+    config: ConfigFile = None,
+    overrides: Overrides = None,
+    seed: Seed = 0,
+    with_trunk: Annotated[
+        bool, typer.Option("--with-trunk", help="Also store the frozen weights.")
+    ] = False,
+) -> None:
+    """Split a pretrained decoder into an untrained model: it computes what the decoder computes."""
+    from pdt.model.build import absolute_source, config_for, from_trunk, random_model
+    from pdt.model.store import save_model
+    from pdt.model.weights import open_weights
+    from pdt.provenance import refuse_existing
+
+    refuse_existing(out)
+    if trunk is not None:
+        weights = open_weights(trunk)
+        source = absolute_source(trunk)
+        tree = config_for(weights, preset, source=source, file=config, overrides=overrides or ())
+        model = from_trunk(config=tree, seed=seed)
+    elif (tree := chosen(preset, config, overrides)).trunk.source is not None:
+        model = from_trunk(config=tree, seed=seed)
+    else:
+        model, with_trunk = random_model(tree, seed=seed), True
+    save_model(model, out, with_trunk=with_trunk)
+    print(out)
+
+
+@app.command("show")
+def show(
+    directory: Annotated[Path, typer.Argument(help="A model directory.")], as_json: AsJson = False
+) -> None:
+    """Check every file of a saved model against its manifest, and print what it is bound to."""
+    from pdt.model.store import read_binding
+
+    config, identity = read_binding(directory)
+    facts = {
+        "trunk": asdict(identity),
+        "family": config.trunk.shape.family.value,
+        "fork_layer": config.lanes.fork_layer,
+        "layers": config.trunk.shape.layers,
+        "lanes": config.lanes.count,
+        "notes_condition": config.notes.condition.value,
+    }
+    if as_json:
+        print(json.dumps(facts, indent=2))
+        return
+    print(f"{directory}: every file is whole")
+    print(f"  trunk            {identity.source or 'random weights'}")
+    print(f"  trunk digest     {identity.digest}")
+    print(f"  fork             layer {config.lanes.fork_layer} of {config.trunk.shape.layers}")
+    print(f"  lanes            {config.lanes.count}")
+    print(f"  notes condition  {config.notes.condition.value}")

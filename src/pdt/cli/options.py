@@ -1,0 +1,24 @@
+"""The flags that commands share, and how they become a configuration."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pdt.config import PdtConfig, load_config
+
+Preset = Annotated[str, typer.Option("--preset", help="Start from this preset.")]
+ConfigFile = Annotated[
+    Path | None, typer.Option("--config", help="A YAML file over the preset.", show_default=False)
+]
+Overrides = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Set one key, as in lanes.fork_layer=28.", show_default=False),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Out = Annotated[Path, typer.Option("--out", help="A new directory for the result.")]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of every random draw.")]
+
+
+def chosen(preset: str, file: Path | None, overrides: list[str] | None) -> PdtConfig:
+    return load_config(preset, file=file, overrides=overrides or ())

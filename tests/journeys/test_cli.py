@@ -1,0 +1,80 @@
+"""The command line as a user meets it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.parity.families import make_plain, save_plain
+
+
+def pdt(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "pdt", *arguments], capture_output=True, text=True, cwd=cwd
+    )
+
+
+def test_help_does_not_import_torch() -> None:
+    code = "import sys; from pdt.cli import app; assert 'torch' not in sys.modules"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_the_canonical_census_is_printed_to_the_digit_within_a_gigabyte() -> None:
+    import resource
+
+    run = pdt("census", "--preset", "canonical", "--json")
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 1_000_000  # kilobytes
+    census = json.loads(run.stdout)
+    assert census["total"] == 6_528_940_585
+    assert census["traffic"]["ceiling"] == 1.8724
+    table = pdt("census", "--prompt-tokens", "6000", "--gpus", "8").stdout
+    assert "2,811,298,304" in table
+    assert "1.87×" in table
+    assert "AdamW" in table
+
+
+def test_from_a_decoder_on_disk_to_a_checked_model(tmp_path: Path) -> None:
+    trunk = save_plain(make_plain("qwen3, untied"), tmp_path / "trunk")
+    assert "family: qwen3" in pdt("trunk", "show", "trunk", cwd=tmp_path).stdout
+    made = pdt(
+        "model", "init", "trunk", "--preset", "tiny", "--set", "lanes.fork_layer=2",
+        "--out", "model", cwd=tmp_path,
+    )  # fmt: skip
+    assert made.returncode == 0, made.stderr
+    assert made.stdout.strip() == "model"
+    shown = json.loads(pdt("model", "show", "model", "--json", cwd=tmp_path).stdout)
+    assert shown["fork_layer"] == 2
+    assert shown["trunk"]["source"] == str(trunk)
+    again = pdt("model", "init", "trunk", "--preset", "tiny", "--out", "model", cwd=tmp_path)
+    assert again.returncode == 2
+    assert "not empty" in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["census", "--preset", "nope"], 2, "no preset 'nope'"),
+        (["census", "--set", "lanes.cuont=3"], 2, "did you mean count?"),
+        (["census", "--prompt-tokens", "20000"], 2, "16384"),
+        (["model", "show", "."], 2, "is not a pdt model"),
+        (["trunk", "show", "/no/such/place"], 2, "no file"),
+        (["bench", "grouped", "huge"], 2, "no subject 'huge'"),
+    ],
+)
+def test_a_wrong_call_is_one_message_and_no_traceback(
+    arguments: list[str], code: int, says: str, tmp_path: Path
+) -> None:
+    run = pdt(*arguments, cwd=tmp_path)
+    assert run.returncode == code
+    assert says in run.stderr
+    assert "Traceback" not in run.stderr
+    assert run.stdout == ""
+
+
+def test_an_unsupported_decoder_is_a_broken_contract(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "qwen3_moe"}')
+    run = pdt("trunk", "show", str(tmp_path))
+    assert run.returncode == 3
+    assert "mixture of experts" in run.stderr

@@ -1,0 +1,80 @@
+"""Table 4, to the digit, from the configuration alone."""
+
+import pytest
+
+from pdt.config import load_config
+from pdt.model.census import (
+    expanded_prompt_cache,
+    inference_memory,
+    take_census,
+    traffic,
+    training_memory,
+)
+from tests.conftest import open_model
+
+
+@pytest.mark.paper("Table 4", "Appendix A")
+def test_the_census_is_table_four_to_the_digit() -> None:
+    census = take_census(load_config("canonical"))
+    assert census.shared_total == 2_811_298_304
+    assert census.physical_total == 3_633_509_376
+    assert census.coordination_total == 84_132_905
+    assert census.total == 6_528_940_585
+    assert census.coordination == {
+        "planner": 9_733_634,
+        "plan memory": 131_840,
+        "Plan-KV": 12 * 2_889_729,
+        "SNC": 12 * 2_889_218,
+        "note writer": 655_616,
+        "codebooks": 65_536,
+        "heads": 4_198_915,
+    }
+
+
+@pytest.mark.paper("Eq. 6", "§3.6")
+@pytest.mark.parametrize(("fork", "ceiling"), [(24, 1.87), (28, 2.14), (32, 2.50)])
+def test_weight_traffic_bounds_the_gain_below_the_span_reduction(fork: int, ceiling: float) -> None:
+    weights = traffic(load_config("canonical", overrides=[f"lanes.fork_layer={fork}"]))
+    assert round(weights.ceiling, 2) == ceiling
+
+
+def test_smollm2_at_two_thirds_has_the_ceiling_of_the_issue() -> None:
+    assert round(traffic(load_config("smollm2-135m")).ceiling, 2) == 1.97
+
+
+@pytest.mark.parametrize("preset", ["tiny", "nano"])
+def test_the_census_counts_what_is_really_there(preset: str) -> None:
+    config = load_config(preset)
+    model = open_model(config)
+    assert take_census(config).total == sum(p.numel() for p in model.parameters())
+
+
+def test_an_untied_embedding_is_looked_up_and_not_read_through() -> None:
+    tied, untied = (
+        load_config("tiny", overrides=[f"trunk.shape.tied_head={flag}"])
+        for flag in ("true", "false")
+    )
+    assert traffic(tied) == traffic(untied)
+    assert take_census(untied).total > take_census(tied).total
+
+
+@pytest.mark.paper("§3.1")
+def test_the_shared_prompt_cache_is_one_copy_and_the_expanded_one_is_one_a_lane() -> None:
+    config = load_config("canonical")
+    memory = inference_memory(config, take_census(config), prompt_tokens=4000, section_tokens=1000)
+    shared = memory.parts["prompt cache below the fork (shared)"]
+    assert expanded_prompt_cache(config, prompt_tokens=4000) == 3 * shared
+    # 24 layers, 8 heads of 128, keys and values, two bytes each.
+    assert shared == 4000 * 24 * 2 * 8 * 128 * 2
+
+
+def test_more_devices_share_the_training_state_and_not_the_trunk() -> None:
+    config = load_config("canonical")
+    census = take_census(config)
+    one, eight = (
+        training_memory(config, census, prompt_tokens=6000, section_tokens=1000, gpus=n).parts
+        for n in (1, 8)
+    )
+    assert one["FP32 masters"] == (3_633_509_376 + 84_132_905) * 4
+    assert eight["FP32 masters"] * 8 <= one["FP32 masters"]
+    assert one["trunk weights (BF16, frozen)"] == eight["trunk weights (BF16, frozen)"]
