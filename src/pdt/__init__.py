@@ -10,6 +10,7 @@ from pdt.config import PdtConfig, load_config
 from pdt.errors import PdtError
 
 if TYPE_CHECKING:
+    from pdt.generation.writer import Writer
     from pdt.model.build import from_trunk, random_model
     from pdt.model.pdt import ParallelDecoder
     from pdt.model.store import load_model, save_model
@@ -20,6 +21,7 @@ __all__ = [
     "ParallelDecoder",
     "PdtConfig",
     "PdtError",
+    "Writer",
     "from_trunk",
     "load_config",
     "load_model",
@@ -29,6 +31,7 @@ __all__ = [
 
 _LAZY = {
     "ParallelDecoder": "pdt.model.pdt",
+    "Writer": "pdt.generation.writer",
     "from_trunk": "pdt.model.build",
     "random_model": "pdt.model.build",
     "load_model": "pdt.model.store",

@@ -8,7 +8,7 @@ import sys
 
 import typer
 
-from pdt.cli import bench, census, config, demo, model, trunk
+from pdt.cli import bench, census, config, demo, generate, model, trace, trunk
 from pdt.errors import PdtError
 
 app = typer.Typer(
@@ -18,8 +18,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-app.command("census")(census.census)
+app.command("generate")(generate.generate)
 app.command("demo")(demo.demo)
+app.command("census")(census.census)
+app.add_typer(trace.app, name="trace")
 app.add_typer(config.app, name="config")
 app.add_typer(trunk.app, name="trunk")
 app.add_typer(model.app, name="model")

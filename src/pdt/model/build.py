@@ -48,6 +48,7 @@ def from_trunk(
     model = _build(config, seed, dtype)
     model.trunk_identity = fill_trunk(model, weights, source=name, revision=revision)
     clone_lanes(model, weights)
+    model.tokenizer = weights.tokenizer()
     return model
 
 

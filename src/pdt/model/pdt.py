@@ -24,6 +24,7 @@ from pdt.model.layer import LaneLayer
 from pdt.model.plan_kv import PlanMemory
 from pdt.model.planner import PlanSet, SetPlanner
 from pdt.model.rope import Rotary, rotary
+from pdt.model.tokenizer import TextTokenizer
 from pdt.model.trunk import Trunk, TrunkIdentity
 from pdt.notes.bus import NoteBlock, NotesBus
 from pdt.notes.visibility import visibility_table
@@ -69,6 +70,7 @@ class ParallelDecoder(nn.Module):
         super().__init__()
         self.config = config
         self.trunk_identity: TrunkIdentity | None = None
+        self.tokenizer: TextTokenizer | None = None
         self.trunk = Trunk(config.trunk.shape, config.lanes.fork_layer)
         self.planner = SetPlanner(config)
         self.plan_memory = PlanMemory(config)
@@ -118,10 +120,7 @@ class ParallelDecoder(nn.Module):
         With `suffix_tokens` lanes write into buffers of that size (decoding); without, each call of
         `advance` adds a segment (training).
         """
-        memory_BKNE = self.plan_memory(plans.nodes_BKNP)
-        plan_reads = [
-            layer.plan_kv.read_plan(memory_BKNE, plans.valid_BKN) for layer in self.lane_layers
-        ]
+        plan_reads = self.read_plans(plans)
         B, T = prompt.h_BTD.shape[:2]
         positions = torch.arange(T, device=prompt.h_BTD.device).expand(B, T)
         memories: list[LayerMemory] = [SegmentList() for _ in self.lanes]
@@ -136,6 +135,11 @@ class ParallelDecoder(nn.Module):
             plan_reads=plan_reads,
             h_BKD=h[torch.arange(B, device=h.device), :, last],
         )
+
+    def read_plans(self, plans: PlanSet) -> list[ReadMemory]:
+        """Per upper layer, keys and values of every lane's own outline."""
+        memory_BKNE = self.plan_memory(plans.nodes_BKNP)
+        return [layer.plan_kv.read_plan(memory_BKNE, plans.valid_BKN) for layer in self.lane_layers]
 
     # During generation: one grouped forward a round.
 

@@ -4,6 +4,7 @@
     lanes.safetensors           the upper stacks, with their lane axis
     coordination.safetensors    planner, Plan-KV, SNC, note writer, heads
     trunk.safetensors           only when saved with the trunk
+    tokenizer.json, tokenizer_config.json    when the trunk came with a tokenizer
     manifest.json               size and digest of each file
 
 Paper: §6 (what a checkpoint is bound to).
@@ -23,6 +24,7 @@ from pdt.config import PdtConfig, validate_config
 from pdt.errors import BindingMismatch, CorruptFile, UsageError
 from pdt.model.build import absolute_source, check_shape, fill_trunk
 from pdt.model.pdt import ParallelDecoder
+from pdt.model.tokenizer import tokenizer_from_model
 from pdt.model.trunk import TrunkIdentity, tensors_digest
 from pdt.model.weights import open_weights
 from pdt.provenance import (
@@ -62,6 +64,8 @@ def save_model(
         for name, part in tensors.items():
             save_file(part, work / name)
             (work / name).chmod(0o644)
+        for name, text in (model.tokenizer.files() if model.tokenizer else {}).items():
+            (work / name).write_text(text, encoding="utf-8")
         write_manifest(work, made_by="pdt.save_model", config=config)
 
 
@@ -97,6 +101,7 @@ def load_model(
         state |= {f"trunk.{name}": parameter.data for name, parameter in model.trunk.shared()}
     _check_trunk(directory, identity, model.trunk_identity)
     _assign(model, state, directory)
+    model.tokenizer = tokenizer_from_model(directory)
     return model
 
 

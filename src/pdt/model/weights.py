@@ -17,6 +17,7 @@ from torch import Tensor
 from pdt.config import TrunkShape
 from pdt.errors import TrunkRefused, UsageError
 from pdt.model.families import shape_from_gguf, shape_from_hf
+from pdt.model.tokenizer import TextTokenizer, tokenizer_from_gguf, tokenizer_from_hf
 from pdt.provenance import read_json_object
 from pdt.terms import TrunkFamily
 
@@ -31,6 +32,10 @@ class PretrainedWeights(Protocol):
 
     def tensor(self, name: str) -> Tensor:
         """One tensor in fp32."""
+        ...
+
+    def tokenizer(self) -> TextTokenizer | None:
+        """The tokenizer that lies with the weights, if one does."""
         ...
 
 
@@ -86,6 +91,9 @@ class HuggingFaceDirectory:
             )
         return value.float()
 
+    def tokenizer(self) -> TextTokenizer | None:
+        return tokenizer_from_hf(self._path)
+
     def _stored_shapes(self) -> dict[str, tuple[int, ...]]:
         return {
             name: tuple(self._shard(file).get_slice(name).get_shape())
@@ -135,6 +143,9 @@ class GGUFFile:
         if self.shape.family is TrunkFamily.LLAMA and re.search(r"\.[qk]_proj\.weight$", name):
             value = _half_split(value, self.shape.head_width)
         return value
+
+    def tokenizer(self) -> TextTokenizer | None:
+        return tokenizer_from_gguf(self.fields, self.where)
 
 
 def expected_tensors(shape: TrunkShape) -> Iterator[tuple[str, tuple[int, ...]]]:

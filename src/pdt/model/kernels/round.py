@@ -91,10 +91,7 @@ class NativeRound:
             self._set_layer(slot, layer, memory)
         upper = range(config.lanes.fork_layer, len(layers))
         self._upper = [self._layers[index] for index in upper]
-        for slot, lane_layer, plan in zip(
-            self._upper, model.lane_layers, frontier.plan_reads, strict=True
-        ):
-            self._set_read(slot.plan, lane_layer.plan_kv, plan)
+        self._plans: object = None
         self._widest = max(
             shape.query_heads * shape.head_width,
             shape.feed_forward,
@@ -128,6 +125,8 @@ class NativeRound:
 
     def __call__(self, tokens_BK1: Tensor, notes: Sequence[ReadMemory] | None) -> Tensor:
         """States after the last layer, [B, K, 1, D]; the caches grow by one token."""
+        if self._frontier.plan_reads is not self._plans:
+            self._set_plans(self._frontier.plan_reads)
         if notes is not self._notes:
             self._set_notes(notes)
         h = self._model.trunk.embed_tokens(tokens_BK1[..., 0]).transpose(0, 1).contiguous()
@@ -158,9 +157,13 @@ class NativeRound:
         slot.prompt_k, slot.prompt_v = self._pointer(prompt.k), self._pointer(prompt.v)
         slot.suffix_k, slot.suffix_v = self._pointer(memory.k), self._pointer(memory.v)
 
+    def _set_plans(self, plans: Sequence[ReadMemory]) -> None:
+        self._plans, self._plan_tensors = plans, list[Tensor]()
+        for slot, layer, plan in zip(self._upper, self._model.lane_layers, plans, strict=True):
+            self._set_read(slot.plan, layer.plan_kv, plan, keep=self._plan_tensors)
+
     def _set_notes(self, notes: Sequence[ReadMemory] | None) -> None:
-        self._notes = notes
-        self._note_tensors: list[Tensor] = []
+        self._notes, self._note_tensors = notes, list[Tensor]()
         for index, slot in enumerate(self._upper):
             if notes is None:
                 slot.notes.slots = 0

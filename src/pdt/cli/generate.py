@@ -1,0 +1,186 @@
+"""`pdt generate`: three lanes write a document from a source and a request."""
+
+import json
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pdt.cli.options import AsJson, Overrides
+from pdt.errors import UsageError
+
+if TYPE_CHECKING:
+    from pdt.generation.events import Done
+    from pdt.generation.loop import Generation
+
+SOURCE_BYTES = 4 << 20
+"""No source of a supported prompt is larger."""
+
+ModelDirectory = Annotated[Path, typer.Option("--model", help="A model directory.")]
+Trunk = Annotated[str | None, typer.Option(help="Where the trunk's weights lie now.")]
+Interventions = Annotated[
+    list[str] | None,
+    typer.Option("--intervene", help="An edit such as swap-plans:0,1 or remove-notes@4."),
+]
+AsEvents = Annotated[
+    bool, typer.Option("--events", help="Print every event, one JSON object a line.")
+]
+TraceFile = Annotated[Path | None, typer.Option("--trace", help="Save a trace to this file.")]
+
+
+def generate(
+    source: Annotated[str, typer.Argument(help="A text or Markdown file, or - for stdin.")],
+    request: Annotated[str, typer.Option("--request", help="What to write about it.")],
+    model: ModelDirectory,
+    trunk: Trunk = None,
+    max_tokens: Annotated[int | None, typer.Option(help="New tokens a lane may write.")] = None,
+    temperature: Annotated[float | None, typer.Option(help="0 takes the likeliest token.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the lanes' random streams.")] = None,
+    overrides: Overrides = None,
+    intervene: Interventions = None,
+    trace: TraceFile = None,
+    as_json: AsJson = False,
+    as_events: AsEvents = False,
+) -> None:
+    """Write a document in parallel sections. --set sets top_k, top_p, min_p, stop and the like."""
+    if as_json and as_events:
+        raise UsageError("--json and --events exclude each other.")
+    text = read_source(source)
+    if trace is not None and trace.exists():
+        raise UsageError(f"{trace} exists. Choose another --trace, or remove it.")
+
+    from pdt.generation.interventions import parse_intervention
+    from pdt.generation.settings import settings_from
+    from pdt.generation.writer import Writer
+
+    edits = [parse_intervention(spec) for spec in intervene or ()]
+    settings = settings_from(
+        overrides or (), max_tokens=max_tokens, temperature=temperature, seed=seed
+    )
+    writer = Writer.load(model, trunk=trunk)
+    stop = threading.Event()
+    generation = writer.begin(
+        [(text, request)], settings, interventions=edits, should_stop=stop.is_set
+    )
+    done = show(generation, stop, title=model.name, intervene=intervene or [], as_events=as_events)
+    finish(generation, done, trace, as_json=as_json, as_events=as_events, stopped=stop.is_set())
+
+
+def show(
+    generation: "Generation",
+    stop: threading.Event,
+    *,
+    title: str,
+    intervene: list[str],
+    as_events: bool,
+) -> "Done":
+    """Run it, stoppable by Ctrl-C: live columns on a terminal, a line an event, or quiet."""
+    from rich.console import Console
+    from rich.live import Live
+
+    from pdt.generation.events import Done, as_json
+    from pdt.generation.live import LiveView
+
+    before = signal.signal(signal.SIGINT, lambda *_: stop.set())
+    console = Console(stderr=True)
+    view = LiveView(generation.model.config.lanes.count, title, intervene)
+    draw = sys.stdout.isatty() and console.is_terminal and not as_events
+    result: Done | None = None
+    try:
+        with Live(view, console=console, refresh_per_second=12, transient=True) as live:
+            if not draw:
+                live.stop()
+            for event in generation.events():
+                view.take(event)
+                if as_events:
+                    print(json.dumps(as_json(event), ensure_ascii=False), flush=True)
+                if isinstance(event, Done):
+                    result = event
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert result is not None
+    return result
+
+
+def finish(
+    generation: "Generation",
+    done: "Done",
+    trace: Path | None,
+    *,
+    as_json: bool,
+    as_events: bool,
+    stopped: bool,
+) -> None:
+    """The document, or its JSON; the trace; the ledger in a line for a person who watches."""
+    from pdt.generation.events import as_json as event_json
+    from pdt.generation.trace import save_trace, trace_of
+
+    if trace is not None:
+        save_trace(trace_of(generation), trace)
+    if as_json:
+        print(json.dumps(event_json(done), ensure_ascii=False, indent=2))
+    elif not as_events:
+        print(done.documents[0].text)
+        if sys.stderr.isatty():
+            print_ledger(done)
+    if stopped:
+        raise typer.Exit(130)
+
+
+def print_ledger(done: "Done") -> None:
+    """Depth, arithmetic, memory and time, apart."""
+    from rich.console import Console
+
+    ledger = done.ledger
+    seconds = {
+        part: f"{ledger.seconds.get(part, 0):.2f} s" for part in ("plan", "prefill", "decode")
+    }
+    lengths = ledger.lane_lengths[0]
+    megabytes = [
+        f"{size / 1e6:,.1f} MB"
+        for size in (
+            ledger.shared_cache_bytes,
+            ledger.private_cache_bytes,
+            ledger.peak_memory_bytes,
+        )
+    ]
+    lines = [
+        f"depth       {ledger.rounds} rounds for {sum(lengths)} tokens "
+        f"({' + '.join(map(str, lengths))}), span reduction {ledger.span_reductions[0]:.2f}",
+        f"arithmetic  {ledger.weights_read_per_round / 1e6:,.0f} M weights read, "
+        f"{ledger.multiply_adds_per_round / 1e6:,.0f} M multiply-adds a round",
+        f"memory      prompt cache shared {megabytes[0]}, private {megabytes[1]}, peak {megabytes[2]}",
+        f"time        plan {seconds['plan']}, prefill {seconds['prefill']}, first token "
+        f"{min(ledger.first_token_seconds[0]):.2f} s, decode {seconds['decode']}, "
+        f"barriers {ledger.seconds.get('barrier', 0):.3f} s",
+    ]
+    Console(stderr=True).print("\n".join(lines), style="dim", highlight=False, soft_wrap=True)
+
+
+def read_source(source: str) -> str:
+    """A text file or standard input, whole, as UTF-8."""
+    if source == "-":
+        data = sys.stdin.buffer.read(SOURCE_BYTES + 1)
+        name = "standard input"
+    else:
+        path = Path(source)
+        name = str(path)
+        if not path.is_file():
+            raise UsageError(f"{path} is not a file. Give a text or Markdown file, or -.")
+        if path.stat().st_size > SOURCE_BYTES:
+            raise UsageError(f"{path} has over {SOURCE_BYTES >> 20} MB; no prompt takes that much.")
+        data = path.read_bytes()
+    if len(data) > SOURCE_BYTES:
+        raise UsageError(f"{name} has over {SOURCE_BYTES >> 20} MB; no prompt takes that much.")
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{name} is not UTF-8 text: {error}.\nConvert it first.") from error
+    if "\x00" in text:
+        raise UsageError(f"{name} holds zero bytes; it is not a text file.")
+    if not text.strip():
+        raise UsageError(f"{name} is empty. Give some text.")
+    return text

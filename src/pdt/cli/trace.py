@@ -1,0 +1,92 @@
+"""`pdt trace`: show, replay and continue a saved generation."""
+
+import json
+import threading
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pdt.cli.generate import AsEvents, Interventions, ModelDirectory, TraceFile, Trunk, finish, show
+from pdt.cli.options import AsJson
+from pdt.errors import PdtError, UsageError
+
+app = typer.Typer(help="Show, replay and continue saved generations.", no_args_is_help=True)
+
+File = Annotated[Path, typer.Argument(help="A trace saved with --trace.")]
+
+
+@app.command("show")
+def show_trace(file: File, as_json: AsJson = False) -> None:
+    """Print what a trace holds."""
+    from rich.console import Console
+    from rich.markup import escape
+
+    from pdt.generation.trace import load_trace
+
+    trace = load_trace(file)
+    if as_json:
+        print(json.dumps(trace.model_dump(mode="json"), ensure_ascii=False, indent=2))
+        return
+    console = Console(highlight=False)
+    console.print(f"model {trace.model_digest[:16]}, {len(trace.codes)} barriers")
+    for spec in trace.interventions:
+        console.print(f"intervention {escape(json.dumps(spec))}")
+    for document, lanes in enumerate(trace.lanes):
+        console.print(
+            f"[bold]document {document}[/], prompt of {len(trace.prompts[document])} tokens"
+        )
+        for lane, wrote in enumerate(lanes):
+            console.print(f"  [bold]lane {lane}[/], {len(wrote.tokens)} tokens, {wrote.reason}")
+            console.print(escape(wrote.text.strip()), style="dim")
+            codes = [
+                " ".join(f"{c:02x}" for c in block[document][lane])
+                for block, published in zip(trace.codes, trace.published, strict=True)
+                if published[document][lane]
+            ]
+            console.print(f"  notes: {' | '.join(codes) or 'none'}")
+
+
+@app.command("replay")
+def replay_trace(file: File, model: ModelDirectory, trunk: Trunk = None) -> None:
+    """Run the generation again, and fail at the first difference."""
+    from pdt.generation.trace import differences, load_trace, replay
+    from pdt.generation.writer import Writer
+
+    trace = load_trace(file)
+    writer = Writer.load(model, trunk=trunk)
+    generation = replay(writer.model, trace, writer.tokenizer)
+    for _ in generation.events():
+        pass
+    found = differences(trace, generation)
+    if found:
+        raise PdtError("\n".join([f"{file} does not replay.", *(f"  {line}" for line in found)]))
+    print(f"{file}: the same, {sum(len(w.tokens) for row in trace.lanes for w in row)} tokens")
+
+
+@app.command("continue")
+def continue_trace(
+    file: File,
+    model: ModelDirectory,
+    block: Annotated[int, typer.Option(help="First block to write anew.")],
+    trunk: Trunk = None,
+    intervene: Interventions = None,
+    trace: TraceFile = None,
+    as_json: AsJson = False,
+    as_events: AsEvents = False,
+) -> None:
+    """As traced up to a barrier, then on under further interventions."""
+    from pdt.generation.interventions import parse_intervention
+    from pdt.generation.trace import continue_from, load_trace
+    from pdt.generation.writer import Writer
+
+    if trace is not None and trace.exists():
+        raise UsageError(f"{trace} exists. Choose another --trace, or remove it.")
+    edits = [parse_intervention(spec) for spec in intervene or ()]
+    saved = load_trace(file)
+    writer = Writer.load(model, trunk=trunk)
+    generation = continue_from(writer.model, saved, block, edits, writer.tokenizer)
+    stop = threading.Event()
+    generation.should_stop = stop.is_set
+    done = show(generation, stop, title=model.name, intervene=intervene or [], as_events=as_events)
+    finish(generation, done, trace, as_json=as_json, as_events=as_events, stopped=stop.is_set())

@@ -1,0 +1,335 @@
+"""Interventions: edits of values that the loop reads, each from a block boundary on.
+
+A plan, a bus and a who-may-read table are values; an intervention returns an edited one. The model
+and the loop do not know which is in force, so what it changes is what it says and nothing else.
+
+Paper: §7.1, §7.3.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from pdt.errors import UsageError
+from pdt.model.pdt import ParallelDecoder
+from pdt.model.planner import PlanSet
+from pdt.notes.bus import NoteBlock, NotesBus
+
+Decode = Callable[[Tensor], Tensor]
+"""Codes → vectors: the model's codebooks."""
+
+
+@dataclass(frozen=True)
+class Intervention:
+    """The identity; each kind overrides the value it edits."""
+
+    from_block: int = 0
+    """First block that is written under the edit."""
+
+    def edit_plans(self, plans: PlanSet) -> PlanSet:
+        return plans
+
+    def edit_bus(self, bus: NotesBus, decode: Decode) -> NotesBus:
+        return bus
+
+    def edit_may_read(self, may_read_KK: Tensor) -> Tensor:
+        return may_read_KK
+
+    def lanes(self) -> tuple[int, ...]:
+        """Lane indices it names, to be checked against the model."""
+        return ()
+
+
+@dataclass(frozen=True)
+class SwapPlans(Intervention):
+    """Two lanes exchange their outlines, and with them their places in the presentation order."""
+
+    a: int = 0
+    b: int = 1
+
+    def edit_plans(self, plans: PlanSet) -> PlanSet:
+        lane_of_new = list(range(plans.nodes_BKNP.shape[1]))
+        lane_of_new[self.a], lane_of_new[self.b] = self.b, self.a
+        return replace(
+            plans,
+            nodes_BKNP=plans.nodes_BKNP[:, lane_of_new],
+            valid_BKN=plans.valid_BKN[:, lane_of_new],
+            scores_BK=plans.scores_BK[:, lane_of_new],
+            validity_BKN=None,
+        )
+
+    def lanes(self) -> tuple[int, ...]:
+        return (self.a, self.b)
+
+
+@dataclass(frozen=True)
+class ZeroPlan(Intervention):
+    """The content of every node becomes zero; which nodes exist stays."""
+
+    lane: int | None = None
+
+    def edit_plans(self, plans: PlanSet) -> PlanSet:
+        nodes = plans.nodes_BKNP.clone()
+        nodes[:, slice(None) if self.lane is None else self.lane] = 0
+        return replace(plans, nodes_BKNP=nodes)
+
+    def lanes(self) -> tuple[int, ...]:
+        return () if self.lane is None else (self.lane,)
+
+
+@dataclass(frozen=True)
+class ReplaceNode(Intervention):
+    """One plan node becomes a copy of another, which may be in another lane's outline."""
+
+    lane: int = 0
+    node: int = 0
+    from_lane: int = 0
+    from_node: int = 0
+
+    def edit_plans(self, plans: PlanSet) -> PlanSet:
+        nodes, valid = plans.nodes_BKNP.clone(), plans.valid_BKN.clone()
+        _check_nodes(nodes.shape[2], self.node, self.from_node)
+        nodes[:, self.lane, self.node] = plans.nodes_BKNP[:, self.from_lane, self.from_node]
+        valid[:, self.lane, self.node] = plans.valid_BKN[:, self.from_lane, self.from_node]
+        return replace(plans, nodes_BKNP=nodes, valid_BKN=valid)
+
+    def lanes(self) -> tuple[int, ...]:
+        return (self.lane, self.from_lane)
+
+
+@dataclass(frozen=True)
+class DropNode(Intervention):
+    """One plan node stops existing."""
+
+    lane: int = 0
+    node: int = 0
+
+    def edit_plans(self, plans: PlanSet) -> PlanSet:
+        valid = plans.valid_BKN.clone()
+        _check_nodes(valid.shape[2], self.node)
+        valid[:, self.lane, self.node] = False
+        return replace(plans, valid_BKN=valid)
+
+    def lanes(self) -> tuple[int, ...]:
+        return (self.lane,)
+
+
+@dataclass(frozen=True)
+class SetNode(Intervention):
+    """One plan node gets new content, from Python: any vector of planner width."""
+
+    lane: int = 0
+    node: int = 0
+    content_P: tuple[float, ...] = ()
+
+    def edit_plans(self, plans: PlanSet) -> PlanSet:
+        nodes, valid = plans.nodes_BKNP.clone(), plans.valid_BKN.clone()
+        _check_nodes(nodes.shape[2], self.node)
+        if len(self.content_P) != nodes.shape[3]:
+            raise UsageError(
+                f"A plan node has {nodes.shape[3]} numbers, got {len(self.content_P)}."
+            )
+        nodes[:, self.lane, self.node] = torch.tensor(self.content_P)
+        valid[:, self.lane, self.node] = True
+        return replace(plans, nodes_BKNP=nodes, valid_BKN=valid)
+
+    def lanes(self) -> tuple[int, ...]:
+        return (self.lane,)
+
+
+@dataclass(frozen=True)
+class RemoveNotes(Intervention):
+    """Nobody reads the notes of one producer, or of any."""
+
+    producer: int | None = None
+
+    def edit_may_read(self, may_read_KK: Tensor) -> Tensor:
+        edited = may_read_KK.clone()
+        edited[:, slice(None) if self.producer is None else self.producer] = False
+        return edited
+
+    def lanes(self) -> tuple[int, ...]:
+        return () if self.producer is None else (self.producer,)
+
+
+@dataclass(frozen=True)
+class BlockReader(Intervention):
+    """One lane reads no notes; the others go on."""
+
+    reader: int = 0
+
+    def edit_may_read(self, may_read_KK: Tensor) -> Tensor:
+        edited = may_read_KK.clone()
+        edited[self.reader] = False
+        return edited
+
+    def lanes(self) -> tuple[int, ...]:
+        return (self.reader,)
+
+
+@dataclass(frozen=True)
+class CloseNoteGate(Intervention):
+    """The note gate is zero: a read adds exactly nothing, whatever is on the bus."""
+
+    def edit_may_read(self, may_read_KK: Tensor) -> Tensor:
+        return torch.zeros_like(may_read_KK)
+
+
+@dataclass(frozen=True)
+class MutateCode(Intervention):
+    """One producer's note of one block carries other codes: given, or each half a book away."""
+
+    producer: int = 0
+    block: int = 0
+    codes_M: tuple[int, ...] | None = None
+    book_size: int | None = None
+    """C, filled in when the intervention is bound to a model."""
+
+    def edit_bus(self, bus: NotesBus, decode: Decode) -> NotesBus:
+        if self.block >= len(bus.blocks):
+            return bus
+        note = bus.blocks[self.block]
+        codes = note.codes_BKM.clone()
+        if self.codes_M is not None:
+            codes[:, self.producer] = torch.tensor(self.codes_M)
+        else:
+            assert self.book_size is not None
+            codes[:, self.producer] = (
+                codes[:, self.producer] + self.book_size // 2
+            ) % self.book_size
+        return _with_block(
+            bus, self.block, replace(note, codes_BKM=codes, vectors_BKE=decode(codes))
+        )
+
+    def lanes(self) -> tuple[int, ...]:
+        return (self.producer,)
+
+
+@dataclass(frozen=True)
+class ExchangeNotes(Intervention):
+    """Every document reads the notes of the next document of the batch."""
+
+    def edit_bus(self, bus: NotesBus, decode: Decode) -> NotesBus:
+        def moved(note: NoteBlock) -> NoteBlock:
+            if len(note.codes_BKM) < 2:
+                raise UsageError("exchange-notes needs a batch of at least two documents.")
+            return NoteBlock(
+                *(x.roll(-1, dims=0) for x in (note.codes_BKM, note.vectors_BKE, note.published_BK))
+            )
+
+        return replace(bus, blocks=tuple(moved(note) for note in bus.blocks))
+
+
+@dataclass(frozen=True)
+class ScrambleNotes(Intervention):
+    """Every note keeps its length and points in a random direction."""
+
+    seed: int = 0
+
+    def edit_bus(self, bus: NotesBus, decode: Decode) -> NotesBus:
+        return replace(
+            bus, blocks=tuple(self._scrambled(i, note) for i, note in enumerate(bus.blocks))
+        )
+
+    def _scrambled(self, block: int, note: NoteBlock) -> NoteBlock:
+        generator = torch.Generator().manual_seed(self.seed * 1_000_003 + block)
+        # One direction a lane, the same in every document: the batch must not change a lane.
+        random = torch.randn(note.vectors_BKE.shape[1:], generator=generator)
+        direction = random / random.norm(dim=-1, keepdim=True)
+        norms = note.vectors_BKE.norm(dim=-1, keepdim=True)
+        return replace(note, vectors_BKE=direction.to(norms) * norms)
+
+
+def parse_intervention(text: str) -> Intervention:
+    """`NAME[:ARGUMENTS][@BLOCK]`, as in `swap-plans:0,1` or `remove-notes:2@4`."""
+    match = re.fullmatch(r"([a-z-]+)(?::([^@]*))?(?:@(\d+))?", text.strip())
+    if not match or match[1] not in _GRAMMAR:
+        raise UsageError(
+            f"There is no intervention {text!r}. Known:\n"
+            + "\n".join(f"  {form}" for form in INTERVENTION_FORMS)
+        )
+    name, arguments, block = match[1], match[2] or "", int(match[3] or 0)
+    pattern, build = _GRAMMAR[name]
+    parts = re.fullmatch(pattern, arguments)
+    if parts is None:
+        form = next(form for form in INTERVENTION_FORMS if form.startswith(name))
+        raise UsageError(f"{text!r} is not of the form {form}")
+    return build(block, *parts.groups())
+
+
+INTERVENTION_FORMS = (
+    "swap-plans:LANE,LANE[@BLOCK]         two lanes exchange their plans",
+    "zero-plan[:LANE][@BLOCK]             plan content becomes zero",
+    "replace-node:LANE.NODE=LANE.NODE[@BLOCK]   one plan node becomes a copy of another",
+    "drop-node:LANE.NODE[@BLOCK]          one plan node stops existing",
+    "remove-notes[:PRODUCER][@BLOCK]      notes of one lane, or all, are not read",
+    "mutate-code:PRODUCER[=C,C,…]@BLOCK   that lane's note of that block carries other codes",
+    "exchange-notes[@BLOCK]               documents read each other's notes",
+    "scramble-notes[:SEED][@BLOCK]        notes point elsewhere at the same length",
+    "close-gate[@BLOCK]                   the note gate is zero",
+    "block-reader:LANE[@BLOCK]            one lane reads no notes",
+)
+
+
+def _optional_int(text: str | None) -> int | None:
+    return int(text) if text else None
+
+
+def _mutation(block: int, producer: str, codes: str | None) -> MutateCode:
+    given = tuple(int(code) for code in codes.split(",")) if codes else None
+    return MutateCode(0, int(producer), block, given)
+
+
+_GRAMMAR: dict[str, tuple[str, Callable[..., Intervention]]] = {
+    "swap-plans": (r"(\d+),(\d+)", lambda at, a, b: SwapPlans(at, int(a), int(b))),
+    "zero-plan": (r"(\d*)", lambda at, lane: ZeroPlan(at, _optional_int(lane))),
+    "replace-node": (
+        r"(\d+)\.(\d+)=(\d+)\.(\d+)",
+        lambda at, *numbers: ReplaceNode(at, *(int(n) for n in numbers)),
+    ),
+    "drop-node": (r"(\d+)\.(\d+)", lambda at, lane, node: DropNode(at, int(lane), int(node))),
+    "remove-notes": (r"(\d*)", lambda at, lane: RemoveNotes(at, _optional_int(lane))),
+    "mutate-code": (r"(\d+)(?:=(\d+(?:,\d+)*))?", _mutation),
+    "exchange-notes": (r"", lambda at: ExchangeNotes(at)),
+    "scramble-notes": (r"(\d*)", lambda at, seed: ScrambleNotes(at, int(seed or 0))),
+    "close-gate": (r"", lambda at: CloseNoteGate(at)),
+    "block-reader": (r"(\d+)", lambda at, lane: BlockReader(at, int(lane))),
+}
+
+
+def bind(interventions: Sequence[Intervention], model: ParallelDecoder) -> list[Intervention]:
+    """Check lanes and codes against the model, before anything runs."""
+    lanes, notes = model.config.lanes.count, model.config.notes
+    bound: list[Intervention] = []
+    for intervention in interventions:
+        for lane in intervention.lanes():
+            if not 0 <= lane < lanes:
+                raise UsageError(
+                    f"Lane {lane} does not exist; the model has lanes 0 to {lanes - 1}."
+                )
+        if isinstance(intervention, MutateCode):
+            codes = intervention.codes_M
+            if codes is not None and (
+                len(codes) != notes.codebooks or any(not 0 <= c < notes.codes for c in codes)
+            ):
+                raise UsageError(
+                    f"A note is {notes.codebooks} codes of 0 to {notes.codes - 1}, got {codes}."
+                )
+            intervention = replace(intervention, book_size=notes.codes)
+        bound.append(intervention)
+    return bound
+
+
+def _check_nodes(nodes: int, *named: int) -> None:
+    for node in named:
+        if not 0 <= node < nodes:
+            raise UsageError(f"Plan node {node} does not exist; a plan has nodes 0 to {nodes - 1}.")
+
+
+def _with_block(bus: NotesBus, block: int, note: NoteBlock) -> NotesBus:
+    blocks = list(bus.blocks)
+    blocks[block] = note
+    return replace(bus, blocks=tuple(blocks))

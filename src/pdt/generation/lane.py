@@ -1,0 +1,60 @@
+"""One lane of one document: what it has written, its random stream, and when it stops.
+
+Paper: §3.6, §7.2.
+"""
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from pdt.generation.events import FinishReason, Section
+from pdt.generation.sampling import choose_token, lane_generator
+from pdt.generation.settings import GenerationSettings
+from pdt.generation.text import TextStream
+from pdt.model.tokenizer import TextTokenizer
+
+
+class LaneWriter:
+    """Takes logits, writes tokens. It knows nothing of its siblings."""
+
+    def __init__(
+        self,
+        lane: int,
+        settings: GenerationSettings,
+        tokenizer: TextTokenizer | None,
+        eos: Sequence[int],
+        forced: Sequence[int] = (),
+    ) -> None:
+        self.lane = lane
+        self.tokens: list[int] = []
+        self.reason: FinishReason | None = None
+        self._settings = settings
+        self._generator = lane_generator(settings.seed, lane)
+        self._eos = frozenset(eos)
+        self._forced = tuple(forced)
+        self._stream = None if tokenizer is None else TextStream(tokenizer, settings.stop)
+
+    def take(self, logits_V: Tensor) -> str:
+        """Choose one token and return the text it makes certain."""
+        token = choose_token(logits_V, self.tokens, self._settings, self._generator)
+        if len(self.tokens) < len(self._forced):
+            token = self._forced[len(self.tokens)]
+        self.tokens.append(token)
+        if token in self._eos:
+            self.reason = FinishReason.EOS
+            return ""
+        text = "" if self._stream is None else self._stream.push(token)
+        if self._stream is not None and self._stream.stopped:
+            self.reason = FinishReason.STOP
+        elif len(self.tokens) >= self._settings.max_tokens:
+            self.reason = FinishReason.LENGTH
+        return text
+
+    def finish(self) -> str:
+        """The text that was still held back."""
+        return "" if self._stream is None else self._stream.finish()
+
+    def section(self) -> Section:
+        assert self.reason is not None
+        text = "" if self._stream is None else self._stream.text
+        return Section(self.lane, text, tuple(self.tokens), self.reason)

@@ -1,0 +1,286 @@
+"""The one generation loop: plan, rounds, barriers, sections.
+
+Paper: §3.6, Fig. 3, Eq. 1.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from pdt.errors import UsageError
+from pdt.generation.events import (
+    Barrier,
+    DocumentResult,
+    Done,
+    Event,
+    FinishReason,
+    LaneFinished,
+    LaneToken,
+    Note,
+    PlanReady,
+    Round,
+)
+from pdt.generation.interventions import Intervention, bind
+from pdt.generation.lane import LaneWriter
+from pdt.generation.ledger import Ledger, count_memory, count_work
+from pdt.generation.settings import GenerationSettings
+from pdt.model.gated_read import ReadMemory
+from pdt.model.pdt import Frontier, ParallelDecoder
+from pdt.model.planner import PlanSet
+from pdt.model.tokenizer import TextTokenizer
+from pdt.notes.bus import NotesBus
+from pdt.notes.visibility import visibility_table
+
+
+@dataclass
+class Generation:
+    """Everything a running generation holds; `events` runs it."""
+
+    model: ParallelDecoder
+    settings: GenerationSettings
+    prompts: list[list[int]]
+    writers: list[list[LaneWriter]]
+    """By document and lane."""
+    interventions: list[Intervention]
+    plans: PlanSet | None
+    """As given (oracle) or, once planned, as the planner made them: before any intervention."""
+    ledger: Ledger
+    bus: NotesBus
+    """Every note as it was really published: before any intervention."""
+    should_stop: Callable[[], bool]
+
+    def events(self) -> Iterator[Event]:
+        """Run to the end. Autograd is off inside, and untouched between two events."""
+        running = self._run()
+        while True:
+            with torch.inference_mode():
+                event = next(running, None)
+            if event is None:
+                return
+            yield event
+
+    def _run(self) -> Iterator[Event]:
+        # 1. Read the prompt once, plan once, open the lanes.
+        self._started = time.perf_counter()
+        frontier = self._open()
+        yield from self._plan_events()
+        h_BKD = frontier.h_BKD
+        may_read, notes = self._reads(0)
+        while True:
+            # 2. One token a lane from the distributions of one grouped forward.
+            with self.ledger.timed("decode"):
+                logits_BK1V = self.model.logits(h_BKD[:, :, None])
+            with self.ledger.timed("sample"):
+                tokens_BK, taken, finished = self._choose(logits_BK1V)
+            yield Round(self.ledger.rounds - 1, taken)
+            yield from finished
+            if not self._writing():
+                break
+            with self.ledger.timed("decode"):
+                h_BKD = self.model.advance(frontier, tokens_BK[:, :, None], notes)[:, :, 0]
+            # 3. At a block's end all lanes publish together; only then does the next block begin.
+            if frontier.written % self.model.config.lanes.block_tokens == 0:
+                with self.ledger.timed("barrier"):
+                    block = len(self.bus.blocks)
+                    self._commit(h_BKD, frontier.written)
+                    self._edit_plans(frontier, block + 1)
+                    may_read, notes = self._reads(block + 1)
+                    barrier = self._barrier_event(block, h_BKD, may_read)
+                yield barrier
+            if self.should_stop():
+                yield from self._interrupt()
+                break
+        # 4. A lane that ended was a masked row; its section takes its place in the order.
+        self.ledger.seconds["total"] = time.perf_counter() - self._started
+        self.ledger.lane_lengths = [[len(w.tokens) for w in row] for row in self.writers]
+        count_memory(self.ledger, frontier)
+        yield Done(self._documents(), self.ledger)
+
+    def _open(self) -> Frontier:
+        lengths = torch.tensor([len(tokens) for tokens in self.prompts])
+        tokens_BT = torch.zeros(len(self.prompts), int(lengths.max()), dtype=torch.long)
+        for row, tokens in zip(tokens_BT, self.prompts, strict=True):
+            row[: len(tokens)] = torch.tensor(tokens)
+        with self.ledger.timed("prefill"):
+            prompt = self.model.read_prompt(tokens_BT, lengths)
+        with self.ledger.timed("plan"):
+            if self.plans is None:
+                self.plans = self.model.plan(prompt)
+            plans = self._edited_plans(0)
+        with self.ledger.timed("prefill"):
+            frontier = self.model.open_lanes(prompt, plans, suffix_tokens=self.settings.max_tokens)
+        self._read_plans = plans
+        count_work(self.ledger, self.model, len(self.prompts))
+        return frontier
+
+    def _choose(
+        self, logits_BK1V: Tensor
+    ) -> tuple[Tensor, tuple[LaneToken, ...], list[LaneFinished]]:
+        """Every lane still writing takes one token; a finished row is fed its last one, masked."""
+        self.ledger.rounds += 1
+        taken: list[LaneToken] = []
+        finished: list[LaneFinished] = []
+        tokens_BK = torch.zeros(logits_BK1V.shape[:2], dtype=torch.long)
+        for document, row in enumerate(self.writers):
+            for lane, writer in enumerate(row):
+                if writer.reason is None:
+                    text = writer.take(logits_BK1V[document, lane, 0])
+                    taken.append(LaneToken(document, lane, writer.tokens[-1], text))
+                    if len(writer.tokens) == 1:
+                        self.ledger.first_token_seconds[document][lane] = (
+                            time.perf_counter() - self._started
+                        )
+                    if writer.reason is not None:
+                        finished.append(self._finished(document, lane))
+                tokens_BK[document, lane] = writer.tokens[-1]
+        return tokens_BK, tuple(taken), finished
+
+    def _commit(self, h_BKD: Tensor, written: int) -> None:
+        """Only a lane that has written the whole block publishes."""
+        complete = [[len(w.tokens) >= written for w in row] for row in self.writers]
+        note = self.model.write_notes(h_BKD, torch.tensor(complete))
+        self.bus = self.bus.commit(len(self.bus.blocks), note)
+
+    def _reads(self, block: int) -> tuple[Tensor, list[ReadMemory] | None]:
+        """The table and the notes for one block, as the interventions in force leave them."""
+        config = self.model.config
+        may_read = visibility_table(config.notes.condition, config.lanes.count)
+        bus = self.bus
+        for intervention in self._in_force(block):
+            may_read = intervention.edit_may_read(may_read)
+            bus = intervention.edit_bus(bus, self.model.note_writer.vq.decode)
+        return may_read, self.model.read_notes(bus, block, may_read)
+
+    def _edited_plans(self, block: int) -> PlanSet:
+        assert self.plans is not None
+        plans = self.plans
+        for intervention in self._in_force(block):
+            plans = intervention.edit_plans(plans)
+        return plans
+
+    def _edit_plans(self, frontier: Frontier, block: int) -> None:
+        """An edit that begins here changes what lanes read from now on, not what they wrote."""
+        if any(intervention.from_block == block for intervention in self.interventions):
+            self._read_plans = self._edited_plans(block)
+            frontier.plan_reads = self.model.read_plans(self._read_plans)
+
+    def _in_force(self, block: int) -> list[Intervention]:
+        return [i for i in self.interventions if i.from_block <= block]
+
+    def _writing(self) -> bool:
+        return any(writer.reason is None for row in self.writers for writer in row)
+
+    def _interrupt(self) -> Iterator[LaneFinished]:
+        for document, row in enumerate(self.writers):
+            for lane, writer in enumerate(row):
+                if writer.reason is None:
+                    writer.reason = FinishReason.INTERRUPTED
+                    yield self._finished(document, lane)
+
+    def _finished(self, document: int, lane: int) -> LaneFinished:
+        writer = self.writers[document][lane]
+        assert writer.reason is not None
+        return LaneFinished(document, lane, writer.reason, len(writer.tokens), writer.finish())
+
+    def _plan_events(self) -> Iterator[PlanReady]:
+        order = self._read_plans.lane_at_position.tolist()
+        valid = self._read_plans.valid_BKN.tolist()
+        for document, prompt in enumerate(self.prompts):
+            nodes = tuple(
+                tuple(n for n, exists in enumerate(lane) if exists) for lane in valid[document]
+            )
+            yield PlanReady(document, len(prompt), tuple(order[document]), nodes)
+
+    def _barrier_event(self, block: int, h_BKD: Tensor, may_read_KK: Tensor) -> Barrier:
+        plans = self._read_plans
+        scores = self.model.heads.progress(h_BKD[:, :, None], plans.nodes_BKNP)[:, :, 0]
+        node_BK = scores.masked_fill(~plans.valid_BKN, -torch.inf).argmax(-1)
+        committed = self.bus.blocks[block]
+        notes = tuple(
+            Note(
+                document,
+                lane,
+                tuple(committed.codes_BKM[document, lane].tolist()),
+                int(node_BK[document, lane]),
+            )
+            for document in range(len(self.prompts))
+            for lane in range(self.bus.lanes)
+            if committed.published_BK[document, lane]
+        )
+        return Barrier(block, notes, tuple(tuple(row) for row in may_read_KK.tolist()))
+
+    def _documents(self) -> tuple[DocumentResult, ...]:
+        order = self._read_plans.lane_at_position.tolist()
+        return tuple(
+            DocumentResult(tuple(self.writers[document][lane].section() for lane in lanes))
+            for document, lanes in enumerate(order)
+        )
+
+
+def start(
+    model: ParallelDecoder,
+    prompts: Sequence[Sequence[int]],
+    settings: GenerationSettings | None = None,
+    *,
+    tokenizer: TextTokenizer | None = None,
+    interventions: Sequence[Intervention] = (),
+    plans: PlanSet | None = None,
+    forced: Sequence[Sequence[Sequence[int]]] | None = None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> Generation:
+    """Check everything, then return a generation that has not begun.
+
+    `plans` gives an oracle plan; `forced` gives tokens, by document and lane, that come first.
+    """
+    settings = settings or GenerationSettings()
+    _check_lengths(model, prompts, settings)
+    eos = tokenizer.eos_tokens if tokenizer is not None and settings.stop_at_eos else ()
+    lanes = model.config.lanes.count
+    writers = [
+        [
+            LaneWriter(lane, settings, tokenizer, eos, forced[document][lane] if forced else ())
+            for lane in range(lanes)
+        ]
+        for document in range(len(prompts))
+    ]
+    return Generation(
+        model=model,
+        settings=settings,
+        prompts=[list(prompt) for prompt in prompts],
+        writers=writers,
+        interventions=bind(interventions, model),
+        plans=plans,
+        ledger=Ledger(first_token_seconds=[[0.0] * lanes for _ in prompts]),
+        bus=model.empty_bus(),
+        should_stop=should_stop,
+    )
+
+
+def _check_lengths(
+    model: ParallelDecoder, prompts: Sequence[Sequence[int]], settings: GenerationSettings
+) -> None:
+    if not prompts:
+        raise UsageError("There is no document to write. Give at least one prompt.")
+    limit, shape = model.config.planner.max_prompt_tokens, model.config.trunk.shape
+    for document, prompt in enumerate(prompts):
+        if len(prompt) == 0:
+            raise UsageError(f"The prompt of document {document} is empty.")
+        if len(prompt) > limit:
+            raise UsageError(
+                f"The prompt of document {document} has {len(prompt)} tokens; the limit is {limit} "
+                "(planner.max_prompt_tokens).\nA source is never truncated: give a shorter one."
+            )
+        if len(prompt) + settings.max_tokens > shape.max_positions:
+            raise UsageError(
+                f"The prompt of document {document} has {len(prompt)} tokens and each lane may "
+                f"write {settings.max_tokens}; the trunk has {shape.max_positions} positions.\n"
+                "Give a shorter source or a smaller max_tokens."
+            )
+        if not all(0 <= token < shape.vocabulary for token in prompt):
+            raise UsageError(
+                f"The prompt of document {document} has a token outside the vocabulary of "
+                f"{shape.vocabulary}. Is it of this model's tokenizer?"
+            )

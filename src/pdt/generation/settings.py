@@ -1,0 +1,49 @@
+"""How a generation chooses its tokens and when its lanes stop."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from pydantic import Field, ValidationError
+
+from pdt.config import Strict, parse_override
+from pdt.errors import UsageError
+
+Probability = Annotated[float, Field(ge=0, le=1)]
+
+
+class GenerationSettings(Strict):
+    """The same for every lane; each lane draws from its own random stream."""
+
+    max_tokens: Annotated[int, Field(ge=1)] = 1000
+    """New tokens a lane may write, its end-of-sequence token included (§7.2: 1,000)."""
+    temperature: Annotated[float, Field(ge=0)] = 0.0
+    """0 takes the most likely token."""
+    top_k: Annotated[int, Field(ge=1)] | None = None
+    top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
+    min_p: Probability = 0.0
+    """Keep tokens at least this fraction as likely as the most likely one."""
+    repetition_penalty: Annotated[float, Field(gt=0)] = 1.0
+    """Divides the score of what the lane itself has written."""
+    stop: tuple[Annotated[str, Field(min_length=1)], ...] = ()
+    """Strings that end a lane; they are not part of its text."""
+    stop_at_eos: bool = True
+    seed: int = 0
+
+
+def settings_from(overrides: Sequence[str], **given: Any) -> GenerationSettings:
+    """Settings from `key=value` texts and named values; None leaves the default."""
+    tree: dict[str, Any] = {}
+    for text in overrides:
+        tree |= parse_override(text)
+    tree |= {name: value for name, value in given.items() if value is not None}
+    try:
+        return GenerationSettings(**tree)
+    except ValidationError as error:
+        lines = [
+            f"  {'.'.join(map(str, p['loc']))}: {p['msg']} (value {p['input']!r})"
+            for p in error.errors()
+        ]
+        known = ", ".join(GenerationSettings.model_fields)
+        raise UsageError(
+            "\n".join(["These generation settings cannot be:", *lines, f"Known settings: {known}."])
+        ) from error
