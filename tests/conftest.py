@@ -28,8 +28,9 @@ def open_model(config: PdtConfig | None = None, *, seed: int = 1) -> ParallelDec
         if name.endswith("residual_gate"):
             parameter.data.fill_(2.0)
         else:
+            strength = 0.6 if "plan_kv" in name or "snc" in name else 0.3
             noise = torch.randn(parameter.shape, generator=generator)
-            parameter.data.add_(noise * 0.3 * parameter.shape[-1:].numel() ** -0.5)
+            parameter.data.add_(noise * strength * parameter.shape[-1:].numel() ** -0.5)
     return model.eval()
 
 

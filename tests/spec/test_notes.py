@@ -117,7 +117,7 @@ def check_no_dynamic_equals_an_empty_bus(model: ParallelDecoder) -> None:
     none = visibility_table(NotesCondition.NO_DYNAMIC, 3)
     without, _ = roll(model, open_frontier(model, tokens, lengths, plans), lanes, may_read_KK=none)
     plain = model.advance(open_frontier(model, tokens, lengths, plans), lanes, None)
-    torch.testing.assert_close(without, plain, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(without, plain, atol=1e-5, rtol=1e-5)  # blocks against one call
 
 
 def check_the_payload_is_the_codes_and_nothing_else(model: ParallelDecoder) -> None:

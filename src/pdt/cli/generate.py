@@ -152,7 +152,8 @@ def print_ledger(done: "Done") -> None:
         f"({' + '.join(map(str, lengths))}), span reduction {ledger.span_reductions[0]:.2f}",
         f"arithmetic  {ledger.weights_read_per_round / 1e6:,.0f} M weights read, "
         f"{ledger.multiply_adds_per_round / 1e6:,.0f} M multiply-adds a round",
-        f"memory      prompt cache shared {megabytes[0]}, private {megabytes[1]}, peak {megabytes[2]}",
+        f"memory      shared prompt cache {megabytes[0]}, private {megabytes[1]}, "
+        f"peak {megabytes[2]}",
         f"time        plan {seconds['plan']}, prefill {seconds['prefill']}, first token "
         f"{min(ledger.first_token_seconds[0]):.2f} s, decode {seconds['decode']}, "
         f"barriers {ledger.seconds.get('barrier', 0):.3f} s",

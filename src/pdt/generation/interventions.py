@@ -42,6 +42,10 @@ class Intervention:
         """Lane indices it names, to be checked against the model."""
         return ()
 
+    def nodes(self) -> tuple[int, ...]:
+        """Plan nodes it names, likewise."""
+        return ()
+
 
 @dataclass(frozen=True)
 class SwapPlans(Intervention):
@@ -91,13 +95,15 @@ class ReplaceNode(Intervention):
 
     def edit_plans(self, plans: PlanSet) -> PlanSet:
         nodes, valid = plans.nodes_BKNP.clone(), plans.valid_BKN.clone()
-        _check_nodes(nodes.shape[2], self.node, self.from_node)
         nodes[:, self.lane, self.node] = plans.nodes_BKNP[:, self.from_lane, self.from_node]
         valid[:, self.lane, self.node] = plans.valid_BKN[:, self.from_lane, self.from_node]
         return replace(plans, nodes_BKNP=nodes, valid_BKN=valid)
 
     def lanes(self) -> tuple[int, ...]:
         return (self.lane, self.from_lane)
+
+    def nodes(self) -> tuple[int, ...]:
+        return (self.node, self.from_node)
 
 
 @dataclass(frozen=True)
@@ -109,12 +115,14 @@ class DropNode(Intervention):
 
     def edit_plans(self, plans: PlanSet) -> PlanSet:
         valid = plans.valid_BKN.clone()
-        _check_nodes(valid.shape[2], self.node)
         valid[:, self.lane, self.node] = False
         return replace(plans, valid_BKN=valid)
 
     def lanes(self) -> tuple[int, ...]:
         return (self.lane,)
+
+    def nodes(self) -> tuple[int, ...]:
+        return (self.node,)
 
 
 @dataclass(frozen=True)
@@ -127,7 +135,6 @@ class SetNode(Intervention):
 
     def edit_plans(self, plans: PlanSet) -> PlanSet:
         nodes, valid = plans.nodes_BKNP.clone(), plans.valid_BKN.clone()
-        _check_nodes(nodes.shape[2], self.node)
         if len(self.content_P) != nodes.shape[3]:
             raise UsageError(
                 f"A plan node has {nodes.shape[3]} numbers, got {len(self.content_P)}."
@@ -138,6 +145,9 @@ class SetNode(Intervention):
 
     def lanes(self) -> tuple[int, ...]:
         return (self.lane,)
+
+    def nodes(self) -> tuple[int, ...]:
+        return (self.node,)
 
 
 @dataclass(frozen=True)
@@ -172,7 +182,7 @@ class BlockReader(Intervention):
 
 @dataclass(frozen=True)
 class CloseNoteGate(Intervention):
-    """The note gate is zero: a read adds exactly nothing, whatever is on the bus."""
+    """As with a note gate of zero: no lane's read adds anything, whatever is on the bus."""
 
     def edit_may_read(self, may_read_KK: Tensor) -> Tensor:
         return torch.zeros_like(may_read_KK)
@@ -302,7 +312,7 @@ _GRAMMAR: dict[str, tuple[str, Callable[..., Intervention]]] = {
 
 def bind(interventions: Sequence[Intervention], model: ParallelDecoder) -> list[Intervention]:
     """Check lanes and codes against the model, before anything runs."""
-    lanes, notes = model.config.lanes.count, model.config.notes
+    lanes, notes, nodes = model.config.lanes.count, model.config.notes, model.config.planner.nodes
     bound: list[Intervention] = []
     for intervention in interventions:
         for lane in intervention.lanes():
@@ -310,6 +320,9 @@ def bind(interventions: Sequence[Intervention], model: ParallelDecoder) -> list[
                 raise UsageError(
                     f"Lane {lane} does not exist; the model has lanes 0 to {lanes - 1}."
                 )
+        for node in intervention.nodes():
+            if not 0 <= node < nodes:
+                raise UsageError(f"Plan node {node} does not exist; a plan has 0 to {nodes - 1}.")
         if isinstance(intervention, MutateCode):
             codes = intervention.codes_M
             if codes is not None and (
@@ -321,12 +334,6 @@ def bind(interventions: Sequence[Intervention], model: ParallelDecoder) -> list[
             intervention = replace(intervention, book_size=notes.codes)
         bound.append(intervention)
     return bound
-
-
-def _check_nodes(nodes: int, *named: int) -> None:
-    for node in named:
-        if not 0 <= node < nodes:
-            raise UsageError(f"Plan node {node} does not exist; a plan has nodes 0 to {nodes - 1}.")
 
 
 def _with_block(bus: NotesBus, block: int, note: NoteBlock) -> NotesBus:

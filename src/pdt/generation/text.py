@@ -25,6 +25,8 @@ class TextStream:
 
     def push(self, token: int) -> str:
         """The text that this token makes certain."""
+        if self.stopped:
+            return ""
         self._tokens.append(token)
         # Decoding from a few tokens back keeps what a tokenizer does between neighbours.
         before = self._tokenizer.decode(self._tokens[self._start : self._shown])

@@ -194,7 +194,9 @@ def _restart(
 
 
 def _intervention_json(intervention: Intervention) -> dict[str, Any]:
-    return {"kind": type(intervention).__name__, **asdict(intervention)}
+    """As JSON would give it back, so that a trace equals itself after a round trip."""
+    fields = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(intervention).items()}
+    return {"kind": type(intervention).__name__, **fields}
 
 
 def _intervention(spec: dict[str, Any]) -> Intervention:

@@ -16,6 +16,8 @@ class NoteAddress(nn.Module):
 
     Kind says whether the note is the reader's own: SNC's maps are shared by all lanes, so without
     it a lane could not tell its own notes from a sibling's (docs/gaps.md).
+
+    Paper: §3.5.
     """
 
     reader_K: Tensor
@@ -26,6 +28,9 @@ class NoteAddress(nn.Module):
         self.producer = nn.Embedding(lanes, width)
         self.kind = nn.Embedding(2, width)
         self.log_lag = nn.Linear(1, width, bias=False)
+        # As small as the other tables: a header must not drown the note it addresses.
+        nn.init.normal_(self.producer.weight, std=0.02)
+        nn.init.normal_(self.kind.weight, std=0.02)
         self.register_buffer("reader_K", torch.arange(lanes), persistent=False)
 
     def forward(self, producer_Q: Tensor, lag_Q: Tensor) -> Tensor:

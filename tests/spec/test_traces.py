@@ -1,0 +1,132 @@
+"""A generation can be shown, replayed exactly, and continued another way."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pdt.errors import BindingMismatch, CorruptFile, UsageError
+from pdt.generation.loop import start
+from pdt.generation.trace import (
+    continue_from,
+    differences,
+    load_trace,
+    replay,
+    save_trace,
+    trace_of,
+)
+from tests.conftest import open_model
+from tests.generations import (
+    BLOCK,
+    SAMPLED,
+    SETTINGS,
+    byte_tokenizer,
+    edits,
+    run,
+    some_prompts,
+    text_model,
+)
+
+
+def traced(tmp_path: Path, *interventions: str, settings=SAMPLED):
+    model, tokenizer = text_model(), byte_tokenizer()
+    generation = start(
+        model,
+        some_prompts((9, 5)),
+        settings,
+        tokenizer=tokenizer,
+        interventions=edits(*interventions),
+    )
+    run(generation)
+    save_trace(trace_of(generation), tmp_path / "trace.json")
+    return model, tokenizer, generation
+
+
+@pytest.mark.paper("§7.3")
+@pytest.mark.parametrize(
+    "interventions", [(), ("swap-plans:0,1", "mutate-code:2=1,5@1", "close-gate@3")]
+)
+def test_a_replay_is_the_original_token_for_token(
+    tmp_path: Path, interventions: tuple[str, ...]
+) -> None:
+    model, tokenizer, _ = traced(tmp_path, *interventions)
+    trace = load_trace(tmp_path / "trace.json")
+    again = replay(model, trace, tokenizer)
+    run(again)
+    assert differences(trace, again) == []
+    assert trace_of(again) == trace
+
+
+@pytest.mark.parametrize("settings", [SETTINGS, SAMPLED], ids=["greedy", "sampled"])
+@pytest.mark.parametrize("block", [0, 1, 3, 4])
+def test_continuing_without_a_change_is_the_original(tmp_path: Path, block: int, settings) -> None:
+    model, tokenizer, original = traced(tmp_path, settings=settings)
+    again = continue_from(model, load_trace(tmp_path / "trace.json"), block, [], tokenizer)
+    run(again)
+    assert trace_of(again).lanes == trace_of(original).lanes
+
+
+def test_continuing_with_an_intervention_keeps_the_past_and_changes_the_rest(
+    tmp_path: Path,
+) -> None:
+    model, tokenizer, original = traced(tmp_path)
+    trace = load_trace(tmp_path / "trace.json")
+    other = continue_from(model, trace, 2, edits("remove-notes"), tokenizer)
+    run(other)
+    fresh = start(
+        model,
+        some_prompts((9, 5)),
+        SAMPLED,
+        tokenizer=tokenizer,
+        interventions=edits("remove-notes@2"),
+    )
+    run(fresh)
+    changed = False
+    for row, old, new in zip(other.writers, original.writers, fresh.writers, strict=True):
+        for lane, before, straight in zip(row, old, new, strict=True):
+            assert lane.tokens[: 2 * BLOCK + 1] == before.tokens[: 2 * BLOCK + 1]
+            assert lane.tokens == straight.tokens
+            changed |= lane.tokens != before.tokens
+    assert changed
+
+
+def test_a_trace_of_another_model_is_refused(tmp_path: Path) -> None:
+    traced(tmp_path)
+    trace = load_trace(tmp_path / "trace.json")
+    with pytest.raises(BindingMismatch, match="of another model"):
+        replay(text_model(seed=2), trace, None)
+    with pytest.raises(BindingMismatch, match="of another model"):
+        replay(open_model(), trace, None)
+
+
+def test_a_trace_changed_by_hand_is_refused(tmp_path: Path) -> None:
+    traced(tmp_path)
+    path = tmp_path / "trace.json"
+    body = json.loads(path.read_text())
+    body["trace"]["lanes"][0][0]["tokens"][3] += 1
+    path.write_text(json.dumps(body))
+    with pytest.raises(CorruptFile, match="changed after it was saved"):
+        load_trace(path)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"trace": {}, "digest": "x"}'])
+def test_a_file_that_is_no_trace_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "x.json").write_text(text)
+    with pytest.raises(CorruptFile):
+        load_trace(tmp_path / "x.json")
+    with pytest.raises(UsageError, match="does not exist"):
+        load_trace(tmp_path / "none.json")
+
+
+def test_a_block_that_the_trace_does_not_have_cannot_be_continued_from(tmp_path: Path) -> None:
+    model, tokenizer, _ = traced(tmp_path)
+    with pytest.raises(UsageError, match="has 0 to 4"):
+        continue_from(model, load_trace(tmp_path / "trace.json"), 9, [], tokenizer)
+
+
+def test_a_difference_is_found_and_named(tmp_path: Path) -> None:
+    _, _, generation = traced(tmp_path)
+    trace = load_trace(tmp_path / "trace.json")
+    generation.writers[1][2].tokens[7] ^= 1
+    found = differences(trace, generation)
+    assert found == ["document 1, lane 2: differs at token 7"]
