@@ -56,8 +56,8 @@ class Note:
     document: int
     lane: int
     codes: tuple[int, ...]
-    plan_node: int
-    """The node the progress head takes the lane to be writing."""
+    plan_node: int | None
+    """The node the progress head takes the lane to be writing; None where it has no node."""
 
 
 @dataclass(frozen=True)

@@ -45,9 +45,9 @@ class LiveView:
                 self._block = event.block + 1
                 self._note = ["–"] * len(self._note)
                 for note in event.notes:
-                    self._state[note.lane] = (
-                        f"plan node {note.plan_node + 1} of {len(self._nodes[note.lane])}"
-                    )
+                    if note.plan_node is not None:
+                        at = self._nodes[note.lane].index(note.plan_node) + 1
+                        self._state[note.lane] = f"plan node {at} of {len(self._nodes[note.lane])}"
                     self._note[note.lane] = " ".join(f"{code:02x}" for code in note.codes)
             case LaneFinished():
                 self._text[event.lane] += event.text

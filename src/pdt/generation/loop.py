@@ -204,7 +204,7 @@ class Generation:
                 document,
                 lane,
                 tuple(committed.codes_BKM[document, lane].tolist()),
-                int(node_BK[document, lane]),
+                int(node_BK[document, lane]) if plans.valid_BKN[document, lane].any() else None,
             )
             for document in range(len(self.prompts))
             for lane in range(self.bus.lanes)
