@@ -35,7 +35,7 @@ def check_plans(
 def _check_targets(answer: Answer, lane: int, found: Failures) -> None:
     paragraphs = list(range(len(answer.sections[lane].paragraphs)))
     targets = [list(node.target_paragraphs) for node in answer.plans[lane].nodes]
-    if sum(targets, []) != paragraphs:
+    if [paragraph for target in targets for paragraph in target] != paragraphs:
         found.add("target_paragraphs", targets, f"{paragraphs} in order, each once", lane=lane)
 
 

@@ -68,7 +68,7 @@ def _check_owner(answer: Answer, fact: Fact, lanes: tuple[LaneRole, ...], found:
 
 
 def _check_quotes(answer: Answer, fact: Fact, lane: int, role: LaneRole, found: Failures) -> None:
-    where = {"fact": fact.id, "lane": lane}
+    where: dict[str, int | str | None] = {"fact": fact.id, "lane": lane}
     if bool(role.quotes) is (role.role is FactRole.ABSENT):
         wanted = "none" if role.role is FactRole.ABSENT else "at least one"
         found.add("role_has_quote", f"{len(role.quotes)} quotes for {role.role}", wanted, **where)
