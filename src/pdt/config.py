@@ -402,3 +402,11 @@ def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
         both = isinstance(old, Mapping) and isinstance(value, Mapping)
         merged[key] = _merge(old, value) if both else value  # type: ignore[arg-type]
     return merged
+
+
+def edit_config(config: PdtConfig, overrides: Sequence[str], *, where: str) -> PdtConfig:
+    """A loaded config with `a.b=c` overrides on top, validated again."""
+    tree: dict[str, Any] = config.model_dump(mode="json")
+    for text in overrides:
+        tree = _merge(tree, parse_override(text))
+    return validate_config(tree, where=where)

@@ -7,6 +7,7 @@ import sys
 
 import typer
 
+from pdt.cli.record import app as record_app
 from pdt.errors import PdtError
 
 app = typer.Typer(
@@ -16,6 +17,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
+app.add_typer(record_app, name="record")
 
 
 def main() -> None:
