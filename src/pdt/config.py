@@ -200,7 +200,7 @@ class TokenizerConfig(Strict):
 
     name: str
     file: str | None = None
-    """A tokenizer.json; null takes `.cache/<name>.tokenizer.json`."""
+    """A tokenizer.json; null takes the packaged one, else `.cache/<name>/tokenizer.json`."""
     sha256: str | None = None
     """Digest of that file; null accepts any."""
     eos: str

@@ -4,7 +4,7 @@ A contract is a pydantic model whose field docs are the string under each field;
 docs/data-contract.md are generated from them.
 """
 
-import unicodedata
+import re
 from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, ConfigDict, Field, ValidationError
@@ -19,12 +19,14 @@ class Contract(Strict):
     model_config = ConfigDict(use_attribute_docstrings=True)
 
 
+_UNPRINTED = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
+
 def _one_line(text: str) -> str:
     if text != text.strip():
         raise ValueError("has space at its ends; strip it")
-    for character in text:
-        if unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp"):
-            raise ValueError(f"holds the control or line character U+{ord(character):04X}")
+    if (found := _UNPRINTED.search(text)) is not None:
+        raise ValueError(f"holds the control or line character U+{ord(found[0]):04X}")
     return text
 
 

@@ -83,8 +83,10 @@ def _find(config: TokenizerConfig) -> Path:
     if config.file is not None:
         places = [Path(config.file)]
     else:
-        name = f"{config.name}.tokenizer.json"
-        places = [Path(str(resources.files("pdt") / "tokenizers" / name)), Path(".cache") / name]
+        packaged = (
+            Path(str(resources.files("pdt"))) / "tokenizers" / f"{config.name}.tokenizer.json"
+        )
+        places = [packaged, Path(".cache") / config.name / "tokenizer.json"]
     for place in places:
         if place.is_file():
             return place

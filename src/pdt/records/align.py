@@ -9,6 +9,7 @@ Paper: §4.3.
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from pdt.config import PdtConfig
 from pdt.records.prompt import prompt_text
@@ -98,9 +99,6 @@ def monotone(spans: Sequence[tuple[int, int]]) -> tuple[tuple[int, ...], tuple[i
 
     Tokenizers report an empty span for a token they cannot place; it takes its neighbour's edge.
     """
-    starts, ends, low, high = [], [], 0, 0
-    for start, end in spans:
-        low, high = max(low, start), max(high, end)
-        starts.append(low)
-        ends.append(high)
+    starts = accumulate((start for start, _ in spans), max)
+    ends = accumulate((end for _, end in spans), max)
     return tuple(starts), tuple(ends)

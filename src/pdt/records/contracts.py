@@ -62,7 +62,7 @@ _INTRODUCTION = """
 Generated from the field docs by `python tools/data_contract.py`; a test fails when it drifts.
 
 A source becomes a training record in four shapes: `SourceBundle` (raw, immutable), `Article` (what
-a model may see), `FactInventory` and `Answer` (the teacher's two stages; with the article they are a
+a model may see), `FactInventory` and `Answer` (the teacher's two stages; with the article a
 `TaughtDocument`, one line of a `.jsonl` file), and `TrainingRecord` (one row of a Parquet shard).
 Every shape is versioned and refuses fields it does not know. `pdt record schema NAME` prints JSON
 Schema.
