@@ -7,6 +7,7 @@ import sys
 
 import typer
 
+from pdt.cli.chronicle import app as chronicle_app
 from pdt.cli.record import app as record_app
 from pdt.errors import PdtError
 
@@ -17,6 +18,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
+app.add_typer(chronicle_app, name="chronicle")
 app.add_typer(record_app, name="record")
 
 

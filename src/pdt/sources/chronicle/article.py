@@ -12,7 +12,7 @@ from pdt.sources.chronicle.deeds import Phase, Theme
 from pdt.sources.chronicle.dials import Dials
 from pdt.sources.chronicle.meter import Meter
 from pdt.sources.chronicle.phrasing import (
-    REMARKS,
+    Remarks,
     Results,
     Sentence,
     Topics,
@@ -331,8 +331,8 @@ def _fit(
     least = dials.source_tokens.min + dials.source_tokens.min // 50 + 4
     if tokens >= least:
         return
-    kind_of = {fact.id: fact.deed.value_kind for fact in world.facts}
-    remarks = {kind: stream.sample(pool, len(pool)) for kind, pool in REMARKS.items()}
+    facts = {fact.id: fact for fact in world.facts}
+    remarks = Remarks(stream)
     places = [
         (paragraph, sentence)
         for _, paragraphs in draft.sections
@@ -342,9 +342,9 @@ def _fit(
     ]
     stream.shuffle(places)
     for paragraph, sentence in places:
-        pool = remarks[kind_of[sentence.fact or ""]]
-        if pool and tokens < least:
-            remark = Sentence(pool.pop())
+        text = remarks.next(facts[sentence.fact or ""]) if tokens < least else None
+        if text:
+            remark = Sentence(text)
             after = paragraph.sentences.index(sentence) + 1
             if after < len(paragraph.sentences) and not paragraph.sentences[after].fact:
                 after += 1  # what came of it stays next to the fact

@@ -167,7 +167,7 @@ CATEGORIES = (
         @ DURING PLACES
         the cairn at <place> | built, raised | a mark was needed for the way back | the return journey took half the time
         @ AFTER PEOPLE
-        the mapmaker <person> | retained, kept on | the notes were in a poor state | a printed chart appeared within a year
+        the mapmaker <person> | retained, kept on | the notes were in a poor state | a printed chart appeared the next year
         @ AFTER SUPPLIES
         a prize of <number> guineas | won, earned | the new route had been proved | other crews began to plan their own voyages
         @ AFTER PLACES
@@ -183,7 +183,7 @@ CATEGORIES = (
         "and who had to pay.",
         """
         @ BEFORE PEOPLE
-        the lawyer <person> | instructed, briefed | the old law was full of gaps | a sharp pamphlet appeared soon after
+        the lawyer <person> | instructed, briefed | the old law was full of gaps | a sharp pamphlet went from hand to hand
         @ BEFORE SUPPLIES
         a census of <number> hearths | completed, finished | nobody knew who really paid | the burden turned out to be very uneven
         @ BEFORE PLACES

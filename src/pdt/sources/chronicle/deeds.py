@@ -106,7 +106,7 @@ SHARED_DEEDS = parse_deeds(
     the marshal <person> | backed, supported | quick orders were needed | quarrels over command came to an end
     the clerk <person> | arrested, detained | a private list had been found | other officials grew careful in what they wrote
     the scout <person> | ransomed, bought back | nobody else knew the hill paths | news from the hills began to flow again
-    a crowd of <number> refugees | sheltered, took in/taken in | the open country was not safe | spare rooms filled up within days
+    a crowd of <number> refugees | sheltered, took in/taken in | the open country was not safe | spare rooms filled up everywhere
     the surgeon <person> | called in, summoned | the sick outnumbered the healthy | fever slowly left the crowded streets
     @ DURING SUPPLIES
     a cargo of <number> barrels | sold, sold off | ready money was needed at once | debts could be met for another month
@@ -122,7 +122,7 @@ SHARED_DEEDS = parse_deeds(
     the hall at <place> | occupied, took over/taken over | a central meeting place was wanted | orders could be given from one table
     @ AFTER PEOPLE
     the judge <person> | elected, chose/chosen | old disputes had to be heard fairly | the first hearings began before winter
-    the farmer <person> | compensated, repaid | a house had been lost by mistake | other claims soon followed
+    the farmer <person> | compensated, repaid | a house had been lost by mistake | other claims followed
     the prisoner <person> | released, freed | the charge had never been proved | a long feud was allowed to cool
     a jury of <number> elders | called, assembled | memories of the events differed | one agreed account was written down
     the painter <person> | commissioned, employed | a record for later years was wanted | the finished panel drew visitors from far away

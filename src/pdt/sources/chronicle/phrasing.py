@@ -294,3 +294,17 @@ class Results:
         if not self._left:
             self._left = self._stream.sample(RESULTS, len(RESULTS))
         return self._left.pop().format(result=fact.deed.result)
+
+
+class Remarks:
+    """Remarks on a fact, by the kind of its value, none of them twice."""
+
+    def __init__(self, stream: random.Random) -> None:
+        self._stream = stream
+        self._left: dict[str, list[str]] = {}
+
+    def next(self, fact: WorldFact) -> str | None:
+        kind = fact.deed.value_kind
+        if kind not in self._left:
+            self._left[kind] = self._stream.sample(REMARKS[kind], len(REMARKS[kind]))
+        return self._left[kind].pop() if self._left[kind] else None

@@ -8,6 +8,7 @@ Paper: §4.1, §4.2.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from pdt.config import Range
 from pdt.errors import PdtError
 from pdt.sources.article import Article
 from pdt.sources.chronicle.article import Draft, draft_article
@@ -126,9 +127,17 @@ class Chronicle:
         return ChronicleDocument(taught, source, world)
 
     def _lengths_fit(self, draft: Draft, lanes: list[LaneDraft]) -> bool:
-        return self.dials.source_tokens.holds(len(self.meter.spans(draft.text))) and all(
-            self.dials.section_tokens.holds(len(self.meter.spans(lane.text))) for lane in lanes
+        return self._fits(draft.text, self.dials.source_tokens) and all(
+            self._fits(lane.text, self.dials.section_tokens) for lane in lanes
         )
+
+    def _fits(self, text: str, limits: Range) -> bool:
+        """Tokens within limits; counted exactly only when the estimate is near a limit."""
+        about = self.meter.estimate(text)
+        doubt = about // 20 + 4
+        if limits.min + doubt <= about <= limits.max - doubt:
+            return True
+        return limits.holds(len(self.meter.spans(text)))
 
 
 def _inventory(world: World, draft: Draft, article: Article) -> FactInventory:

@@ -28,14 +28,15 @@ class Spot:
 
 
 def spots(lane: LaneDraft, piece: Piece, meter: Meter) -> list[Spot]:
-    """Every place after a sentence of the lane."""
+    """Every place in the lane that does not part a fact from what is said about it."""
     mark = piece.marks[0]
     before = meter.estimate(" " + piece.text[: mark.start].rstrip())
     found, tokens = [], 0
     for number, node in enumerate(lane.nodes):
         for index, here in enumerate(node.pieces):
             tokens += meter.estimate((PARAGRAPH_BREAK if not index and number else " ") + here.text)
-            found.append(Spot(number, index + 1, tokens + before))
+            if index + 1 == len(node.pieces) or node.pieces[index + 1].marks:
+                found.append(Spot(number, index + 1, tokens + before))
     return found
 
 

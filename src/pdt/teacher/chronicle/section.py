@@ -8,7 +8,7 @@ from pdt.sources.chronicle.article import even_chunks
 from pdt.sources.chronicle.deeds import Phase, Theme
 from pdt.sources.chronicle.dials import Dials
 from pdt.sources.chronicle.meter import Meter
-from pdt.sources.chronicle.phrasing import REMARKS, Results, Topics, capital, pick, tell
+from pdt.sources.chronicle.phrasing import Remarks, Results, Topics, capital, pick, tell
 from pdt.sources.chronicle.world import World, WorldFact
 from pdt.teacher.answer import PARAGRAPH_BREAK
 from pdt.teacher.chronicle.request import Part
@@ -181,7 +181,7 @@ def _lengthen(stream: random.Random, lane: LaneDraft, dials: Dials, meter: Meter
     aim = stream.randrange(low + low // 12 + 2, max(low + low // 12 + 3, high - 2 * (high // 10)))
     tokens = meter.estimate(lane.text)
     results = Results(stream)
-    remarks = {kind: stream.sample(pool, len(pool)) for kind, pool in REMARKS.items()}
+    remarks = Remarks(stream)
     told = [(node, fact) for node in lane.nodes for fact in node.facts]
     for offer_result in (True, False):
         if offer_result and not dials.detail:
@@ -190,10 +190,9 @@ def _lengthen(stream: random.Random, lane: LaneDraft, dials: Dials, meter: Meter
         for node, fact in told:
             if tokens >= aim:
                 return
-            pool = remarks[fact.deed.value_kind]
-            if not offer_result and not pool:
+            text = results.next(fact) if offer_result else remarks.next(fact)
+            if text is None:
                 continue
-            text = results.next(fact) if offer_result else pool.pop()
             place = next(
                 index
                 for index, piece in enumerate(node.pieces)
