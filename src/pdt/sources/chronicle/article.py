@@ -1,14 +1,13 @@
 """The source: one world told as an encyclopedia article with headings and citations.
 
-The article is arranged by phase, by theme or by party, drawn apart from any request, so its headings
-do not give a request's decomposition away.
+The article is arranged by phase, by theme or by party, drawn apart from any request, so its
+headings do not give a request's decomposition away.
 """
 
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from pdt.sources.chronicle.deeds import Phase, Theme
 from pdt.sources.chronicle.dials import Dials
 from pdt.sources.chronicle.meter import Meter
 from pdt.sources.chronicle.phrasing import (
@@ -109,12 +108,12 @@ LATER_VIEWS = (
     "What seems certain is that none of the three parties obtained all that it had hoped for.",
 )
 COUNTRY = (
-    "The country around {place} was a patchwork of small holdings, common pasture and old woodland.",
-    "Its soil was heavy, its lanes were deep, and a cart could lose half a day to a single bad hill.",
+    "The country around {place} was a patchwork of small farms, common pasture and old woods.",
+    "Its soil was heavy, its lanes were deep, and a cart could lose half a day to one bad hill.",
     "{a} and {b} lay within a day of each other and had quarreled for as long as anyone could say.",
-    "{c} stood a little apart, nearer to the high ground, and was thought to be proud on that account.",
+    "{c} stood a little apart, nearer to the hills, and was thought to be proud of it.",
     "Most people lived by what they could grow, weave or carry, and few had savings of any kind.",
-    "News traveled with peddlers and drovers, so that a rumor could outrun a letter by several days.",
+    "News traveled with peddlers and drovers, so a rumor could outrun a letter by several days.",
     "Coin of a dozen mints passed from hand to hand, and every market kept its own scales.",
     "Old families counted for much, yet a clever stranger could rise within a few years.",
     "Courts met four times a year, and between sessions custom had to do the work of law.",
@@ -124,9 +123,9 @@ MEMORY = (
     "For a generation {event} was a living memory, and witnesses could be found in every parish.",
     "They did not always agree, but they tended to recall the same places and the same few names.",
     "Songs and sayings kept some details alive that no official paper had thought worth recording.",
-    "After that the subject faded, until a dispute over land brought the old papers back into court.",
+    "After that the subject faded, until a quarrel over land brought the papers back into court.",
     "Since then it has been taught to children, carved on a stone and argued over in the press.",
-    "Each side has kept its own relics, a key here and a torn page there, and shows them with care.",
+    "Each side has kept its own relics, a key here and a torn page there, and shows them gladly.",
     "Where the evidence is thin, invention has filled the gaps, sometimes with great skill.",
     "A yearly walk along the old roads, begun in a spirit of reconciliation, still draws a crowd.",
 )
@@ -144,12 +143,16 @@ class DraftParagraph:
         return " ".join(sentence.text for sentence in self.sentences)
 
 
+DraftSection = tuple[str | None, list[DraftParagraph]]
+"""A heading (none for the lead) and what stands under it."""
+
+
 @dataclass
 class Draft:
     """An article before it becomes markup."""
 
     title: str
-    sections: list[tuple[str | None, list[DraftParagraph]]]
+    sections: list[DraftSection]
     works: tuple[Work, ...]
 
     @property
@@ -179,7 +182,7 @@ def draft_article(
 ) -> Draft:
     """The world as an article whose length is within the dials."""
     narrate = _Narrator(stream, world, split, dials)
-    sections = [(None, [narrate.lead()])]
+    sections: list[DraftSection] = [(None, [narrate.lead()])]
     if dials.detail == 2:
         sections.append(("The country", narrate.essay(COUNTRY)))
         sections.append(("The three parties", narrate.parties()))
@@ -237,13 +240,13 @@ class _Narrator:
         half = (len(told) + 1) // 2
         return [DraftParagraph(told[:half]), DraftParagraph(told[half:])]
 
-    def body(self) -> list[tuple[str | None, list[DraftParagraph]]]:
+    def body(self) -> list[DraftSection]:
         axis = self.stream.choice(AXES)
         if self.dials.detail == 2:
             second = self.stream.choice([other for other in AXES if other != axis])
             return self._cells(axis, second)
         groups = self._groups(self.world.facts, axis)
-        sections = [
+        sections: list[DraftSection] = [
             (self._heading(axis, key), self._paragraphs(facts, (axis,))) for key, facts in groups
         ]
         if self.dials.detail == 0 and self.stream.random() < 0.3:
@@ -252,16 +255,14 @@ class _Narrator:
             sections[0] = (self.stream.choice(NEUTRAL_HEADINGS), sections[0][1] + paragraphs)
         return sections
 
-    def _cells(self, axis: str, second: str) -> list[tuple[str | None, list[DraftParagraph]]]:
+    def _cells(self, axis: str, second: str) -> list[DraftSection]:
         return [
             (self._cell_heading(facts[0], axis, second), self._paragraphs(facts, (axis, second)))
             for _, group in self._groups(self.world.facts, axis)
             for _, facts in self._groups(group, second)
         ]
 
-    def _groups(
-        self, facts: Sequence[WorldFact], axis: str
-    ) -> list[tuple[int, list[WorldFact]]]:
+    def _groups(self, facts: Sequence[WorldFact], axis: str) -> list[tuple[int, list[WorldFact]]]:
         keys = [key for key in range(3) if any(key_of(fact, axis) == key for fact in facts)]
         if axis != "phase":
             self.stream.shuffle(keys)
@@ -276,6 +277,7 @@ class _Narrator:
             facts.sort(key=lambda fact: (fact.deed.phase, fact.year))
         most = 3 if self.dials.detail else self.stream.choice((2, 3))
         paragraphs = []
+        used: set[str] = set()
         for number, chunk in enumerate(even_chunks(facts, most)):
             sentences = []
             topic = None
@@ -285,7 +287,7 @@ class _Narrator:
                 sentences.append(Sentence(topic))
             named: set[int] = set()
             for fact in chunk:
-                sentences += self._fact(fact, short=fact.party in named)
+                sentences += self._fact(fact, used, short=fact.party in named)
                 named.add(fact.party)
             paragraphs.append(DraftParagraph(sentences))
         return paragraphs
@@ -294,13 +296,14 @@ class _Narrator:
         keys = {"phase": fact.deed.phase, "theme": fact.deed.theme, "party": fact.party}
         return self.topics.on(keys[axis])
 
-    def _fact(self, fact: WorldFact, *, short: bool) -> list[Sentence]:
+    def _fact(self, fact: WorldFact, used: set[str], *, short: bool) -> list[Sentence]:
         detail = self.dials.detail
         told = tell(
             self.stream,
             self.world,
             fact,
             self.split,
+            used,
             short=short,
             reason=detail == 2 or (detail == 1 and self.stream.random() < 0.5),
             dated=detail > 0,
@@ -323,9 +326,7 @@ class _Narrator:
         return f"{party} and {PARTY_THEMES[fact.deed.theme]}"
 
 
-def _fit(
-    stream: random.Random, draft: Draft, world: World, dials: Dials, meter: Meter
-) -> None:
+def _fit(stream: random.Random, draft: Draft, world: World, dials: Dials, meter: Meter) -> None:
     """Add remarks until the article is long enough; a bare article is never too long."""
     tokens = meter.estimate(draft.text)
     least = dials.source_tokens.min + dials.source_tokens.min // 50 + 4

@@ -68,7 +68,9 @@ class Dials(Strict):
         if not self.bits or not self.lags:
             raise ValueError("bits and lags must each name at least one value")
         if self.coins == 2 and max(self.bits) == MOST_BITS:
-            raise ValueError(f"two coins of {MOST_BITS} bits would share words; lower bits or coins")
+            raise ValueError(
+                f"two coins of {MOST_BITS} bits would share words; lower bits or coins"
+            )
         return self
 
 

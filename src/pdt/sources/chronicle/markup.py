@@ -101,9 +101,7 @@ def _article(draft: Draft, numbers: Mapping[Work, int], bundle_id: str) -> Artic
                     ),
                 )
             )
-        sections.append(
-            ArticleSection(path=(heading,) if heading else (), paragraphs=tuple(clean))
-        )
+        sections.append(ArticleSection(path=(heading,) if heading else (), paragraphs=tuple(clean)))
     return Article(
         bundle_id=bundle_id,
         title=draft.title,

@@ -11,19 +11,18 @@ GIVEN = tuple(
     Hans Harold Helen Henry Hugo Isaac Isabel Jacob Jane Johan Joseph Julia Karl Kate Laura Lawrence
     Leonard Lisa Louise Lucas Lucy Margaret Martin Matthew Maurice Nathan Nicholas Oliver Oscar Otto
     Paul Peter Philip Ruth Samuel Thomas
-    """.split()
+    """.split()  # noqa: SIM905
 )
 SURNAMES = tuple(
     """
     Adams Allen Anderson Beck Berg Braun Carter Clark Cole Collins Craig Davis Douglas Evans Fischer
     Franklin Gill Gordon Graham Harris Hoff Howard Hudson Jackson Jenkins Johnson Kelly Kennedy Kent
     Kirk Klein Koch Lewis Lind Lloyd Lund Meyer Mitchell Moore Morgan Morris Murray Nash Nelson
-    Newton Perry Pitt Rand Roberts Robinson Ross Roth Russell Schmidt Shaw Stein Stern Stevens Stewart
-    Taylor Thompson Wagner Watson Wilson
-    """.split()
+    Newton Perry Pitt Rand Roberts Robinson Ross Roth Russell Schmidt Shaw Stein Stern Stevens
+    Stewart Taylor Thompson Wagner Watson Wilson
+    """.split()  # noqa: SIM905
 )
-STEMS = ("Al", "Bar", "Bran", "Cold", "East", "Ed", "Ken", "Lang")
-STEMS += ("Mar", "Nor", "Old", "Ray", "Red", "Stan", "West", "Win")
+STEMS = tuple("Al Bar Bran Cold East Ed Ken Lang Mar Nor Old Ray Red Stan West Win".split())  # noqa: SIM905
 ENDS = ("bridge", "dale", "field", "ford", "ham", "port", "ton", "wood")
 PLACES = tuple(stem + end for stem in STEMS for end in ENDS)
 
@@ -52,7 +51,7 @@ COINED = tuple(
     Quartz Granite Nickel Zinc Mercury Penguin Unicorn Goblin Samurai Acrobat Telescope
     Fountain Pavilion Blizzard Avalanche Peacock Sparrow Heron Thistle Tulip Otter Lilac
     Badger Flute
-    """.split()
+    """.split()  # noqa: SIM905
 )
 """256 words that stand nowhere else in Chronicle: only an owner section may bring one in.
 

@@ -1,6 +1,7 @@
 """How a fact can be said: active or passive, with a time, a manner, a reason, a result.
 
-Every pool is plain data. The last entry of a pool marked `_held` is spoken in the test split only.
+Every pool is plain data. The last time, manner, opening, closing and request are said in the test
+split only.
 """
 
 import random
@@ -74,6 +75,15 @@ REMARKS = {
         "The matter was talked over in every household.",
         "Nobody could say afterward that it had been hidden.",
     ),
+    "crowd": (
+        "So many had not been seen together for years.",
+        "Room had to be found for every one of them.",
+        "It was more than most people had thought possible.",
+        "Their arrival was watched from every doorway.",
+        "Some of them were known by name, but not all.",
+        "Such numbers were rare in those days.",
+        "Nobody could say afterward that it had been hidden.",
+    ),
     "place": (
         "Every carter on the road knew the spot.",
         "The work was plain to see from far away.",
@@ -90,7 +100,7 @@ REMARKS = {
         "Much depended on how that year was understood.",
     ),
 }
-"""By the kind of value that the fact before them has."""
+"""By the kind of value that the fact before them has; a crowd is a number of people."""
 
 REASONS = (
     "{clause}, because {reason}",
@@ -196,9 +206,21 @@ def capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def pick(stream: random.Random, pool: Sequence[str], split: Split, *, held: bool) -> str:
-    """One entry; the last one only in the test split when `held`."""
-    return pool[stream.randrange(len(pool) - (held and split is not Split.TEST))]
+def pick(stream: random.Random, pool: Sequence[str], split: Split) -> str:
+    """One entry; the last one is kept for the test split."""
+    return pool[stream.randrange(len(pool) - (split is not Split.TEST))]
+
+
+def pick_fresh(stream: random.Random, pool: Sequence[str], split: Split, used: set[str]) -> str:
+    """One entry that the text around it has not used yet, or nothing."""
+    choice = pick(stream, pool, split)
+    if choice in used:
+        choice = pick(stream, pool, split)
+    if choice in used:
+        return ""
+    if choice:
+        used.add(choice)
+    return choice
 
 
 def statement_of(world: World, fact: WorldFact) -> str:
@@ -222,13 +244,13 @@ def tell(
     world: World,
     fact: WorldFact,
     split: Split,
+    used: set[str],
     *,
     short: bool = False,
     reason: bool = False,
     dated: bool = False,
-    timed: bool = True,
 ) -> Sentence:
-    """One sentence that states the fact, in one of its many wordings."""
+    """One sentence that states the fact, in one of its many wordings; `used` ones are avoided."""
     core = clause(
         world,
         fact,
@@ -239,8 +261,8 @@ def tell(
     time = ""
     if dated and fact.deed.value_kind != "year" and stream.random() < 0.6:
         time = f"In {fact.year}, "
-    elif timed:
-        time = pick(stream, TIMES[fact.deed.phase], split, held=True)
+    else:
+        time = pick_fresh(stream, TIMES[fact.deed.phase], split, used)
         time = time.format(noun=world.category.noun)
     if reason:
         form = REASONS[stream.randrange(len(REASONS))]
@@ -248,7 +270,7 @@ def tell(
             form = REASONS[0]
         body = form.format(clause=core, reason=fact.deed.reason)
     else:
-        body = core + pick(stream, MANNERS, split, held=True)
+        body = core + pick_fresh(stream, MANNERS, split, used)
     text = capital(time + body) + "."
     start = text.casefold().index(core.casefold())
     return Sentence(text, fact.id, start, start + len(core))
@@ -273,8 +295,10 @@ class Topics:
         if not self._left[name]:
             return None
         party = self._world.parties[key].full if type(key) is int else ""
-        return self._left[name].pop().format(
-            party=party, Party=capital(party), event=self._world.event
+        return (
+            self._left[name]
+            .pop()
+            .format(party=party, Party=capital(party), event=self._world.event)
         )
 
     def _pool(self, key: Phase | Theme | int) -> Sequence[str]:
@@ -305,6 +329,8 @@ class Remarks:
 
     def next(self, fact: WorldFact) -> str | None:
         kind = fact.deed.value_kind
+        if kind == "number" and fact.deed.theme is Theme.PEOPLE:
+            kind = "crowd"
         if kind not in self._left:
             self._left[kind] = self._stream.sample(REMARKS[kind], len(REMARKS[kind]))
         return self._left[kind].pop() if self._left[kind] else None

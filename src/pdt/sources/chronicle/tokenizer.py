@@ -51,7 +51,7 @@ def build_tokenizer(texts: Iterable[str], *, most: int) -> str:
             f"Chronicle's text has {len(words)} words, {len(pieces)} pieces with bytes and "
             f"{EOS}; the trunk's vocabulary is {most}.\nRaise trunk.shape.vocabulary."
         )
-    scores = {piece: BYTE_SCORE for piece in [EOS, *single]}
+    scores = dict.fromkeys([EOS, *single], BYTE_SCORE)
     tokenizer = Tokenizer(models.Unigram([(p, scores.get(p, WORD_SCORE)) for p in pieces], 0))
     tokenizer.pre_tokenizer = splitter
     tokenizer.decoder = decoders.ByteLevel()

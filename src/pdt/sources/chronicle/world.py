@@ -103,7 +103,7 @@ def draw_world(seed: object, index: int, split: Split, dials: Dials) -> World:
         title = f"{category.title_form.format(place=place)} ({began})"
         if split_of_event(title) is split:
             break
-    ended = began + stream.randrange(1, 4)
+    ended = began + (1 if category.key == "floods" else stream.randrange(1, 4))
     places = stream.sample([name for name in PLACES if name != place], PARTIES)
     bodies = stream.sample(BODIES, PARTIES)
     parties = tuple(Party(*pair) for pair in zip(places, bodies, strict=True))
@@ -173,13 +173,13 @@ def _draw_facts(
     for phase in Phase:
         for theme in Theme:
             wanted = dials.facts_per_cell - ((phase, theme) in gaps)
-            for place, deed in enumerate(_pick_deeds(stream, category, split, phase, theme, wanted)):
+            for place, deed in enumerate(
+                _pick_deeds(stream, category, split, phase, theme, wanted)
+            ):
                 party = (phase + sign * theme + shift + place) % PARTIES
                 value = pool.draw(deed)
                 year = int(value) if deed.value_kind == "year" else pool.year(phase)
-                facts.append(
-                    WorldFact(f"f{len(facts) + 1}", deed, party, value, "", year)
-                )
+                facts.append(WorldFact(f"f{len(facts) + 1}", deed, party, value, "", year))
     return [
         WorldFact(fact.id, fact.deed, fact.party, fact.value, pool.draw(fact.deed), fact.year)
         for fact in facts
@@ -213,6 +213,4 @@ def _cell(
     cell = [deed for deed in category.deeds if deed.phase is phase and deed.theme is theme]
     own = tuple(deed for deed in cell if not deed.shared)
     shared = (deed for deed in cell if deed.shared)
-    return own, tuple(
-        deed for deed in shared if with_held_out or not held_out_deed(category, deed)
-    )
+    return own, tuple(deed for deed in shared if with_held_out or not held_out_deed(category, deed))

@@ -1,6 +1,6 @@
 """What an owner section coins: a name that nobody could know without being told.
 
-The noun of the thing (song, bell, banner …) tells how many words it may be called after, so a reader
+The noun of the thing (song, bell, banner …) tells how many words it may be called after: a reader
 who knows the noun and nothing else is uncertain by exactly h bits.
 """
 

@@ -92,9 +92,7 @@ def _coined(
     return links
 
 
-def _ordinary(
-    stream: random.Random, lanes: list[LaneDraft], meter: Meter
-) -> list[Link] | None:
+def _ordinary(stream: random.Random, lanes: list[LaneDraft], meter: Meter) -> list[Link] | None:
     """A later section refers to a fact that an earlier one owns."""
     owner = stream.randrange(2)
     receiver = stream.randrange(owner + 1, 3)

@@ -33,7 +33,7 @@ from pdt.teacher.answer import (
 from pdt.teacher.chronicle.dependencies import Link, link_lanes
 from pdt.teacher.chronicle.request import draw_assignment
 from pdt.teacher.chronicle.section import LaneDraft, Mark, draft_section
-from pdt.teacher.document import Teacher, TaughtDocument
+from pdt.teacher.document import TaughtDocument, Teacher
 from pdt.teacher.facts import Fact, FactInventory, HardNegative
 from pdt.terms import Alteration, FactRole, Split
 
@@ -225,7 +225,9 @@ def _answer(
         sections=sections,
         lane_at_position=tuple(lane_at_position),
         roles=_roles(world, marks, texts),
-        dependencies=tuple(_dependency(link, marks, texts, lane_at_position, links) for link in links),
+        dependencies=tuple(
+            _dependency(link, marks, texts, lane_at_position, links) for link in links
+        ),
     )
 
 
@@ -275,12 +277,14 @@ def _dependency(
             lane=lane, node=node, quote=quote_at(texts[lane], mark.start, mark.end)
         )
 
-    coined = link.coin and CoinedChoice(
-        choice_id=mark_id,
-        text=link.coin.name,
-        entropy_bits=link.coin.bits,
-        alternatives=link.coin.pool,
-    )
+    coined = None
+    if link.coin is not None:
+        coined = CoinedChoice(
+            choice_id=mark_id,
+            text=link.coin.name,
+            entropy_bits=link.coin.bits,
+            alternatives=link.coin.pool,
+        )
     return Dependency(
         id=link.id,
         owner=end(link.owner, "coin"),

@@ -69,15 +69,15 @@ def draw_assignment(stream: random.Random, world: World, split: Split) -> Assign
     axis = AXES[stream.randrange(len(AXES))]
     order = [0, 1, 2]
     if axis == "phase":
-        request = pick(stream, BY_PHASE, split, held=True).format(event=world.event)
+        request = pick(stream, BY_PHASE, split).format(event=world.event)
     elif stream.random() < 0.5:
-        request = pick(stream, BY_THEME if axis == "theme" else BY_PARTY, split, held=True)
+        request = pick(stream, BY_THEME if axis == "theme" else BY_PARTY, split)
         request = request.format(event=world.event)
     else:
         stream.shuffle(order)
         named = THEMES if axis == "theme" else [party.full for party in world.parties]
         a, b, c = (named[key] for key in order)
-        form = pick(stream, LISTED, split, held=True)
+        form = pick(stream, LISTED, split)
         request = form.format(event=world.event, a=a, b=b, c=c)
     return Assignment(request, tuple(_part(world, axis, key) for key in order))
 

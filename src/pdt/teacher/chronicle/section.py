@@ -93,8 +93,7 @@ class LaneDraft:
         for index, node in enumerate(self.nodes):
             for piece in node.pieces:
                 found += [
-                    (index, Mark(m.kind, m.id, start + m.start, start + m.end))
-                    for m in piece.marks
+                    (index, Mark(m.kind, m.id, start + m.start, start + m.end)) for m in piece.marks
                 ]
                 start += len(piece.text) + 1
             start += len(PARAGRAPH_BREAK) - 1
@@ -118,6 +117,7 @@ class _Writer:
         self.stream, self.world, self.part = stream, world, part
         self.split, self.dials = split, dials
         self.topics = Topics(stream, world)
+        self.used: set[str] = set()
 
     def nodes(self) -> list[Node]:
         facts = list(self.part.facts)
@@ -132,14 +132,14 @@ class _Writer:
         return nodes
 
     def _opening(self) -> Node:
-        text = pick(self.stream, OPENINGS, self.split, held=True)
+        text = pick(self.stream, OPENINGS, self.split)
         pieces = [Piece(text.format(subject=self.part.subject))]
         if self.dials.detail:
             pieces += map(Piece, self.stream.sample(LATER_OPENINGS, self.dials.detail))
         return Node(f"Open the part on {self.part.outline}.", (), pieces)
 
     def _closing(self) -> Node:
-        text = pick(self.stream, CLOSINGS, self.split, held=True)
+        text = pick(self.stream, CLOSINGS, self.split)
         pieces = [Piece(text.format(subject=self.part.subject))]
         if self.dials.detail:
             pieces += map(Piece, self.stream.sample(LATER_CLOSINGS, self.dials.detail))
@@ -156,6 +156,7 @@ class _Writer:
                 self.world,
                 fact,
                 self.split,
+                self.used,
                 short=fact.party in named,
                 reason=self.dials.detail > 0,
                 dated=self.dials.detail > 0,
