@@ -78,11 +78,11 @@ REMARKS = {
     "crowd": (
         "So many had not been seen together for years.",
         "Room had to be found for every one of them.",
-        "It was more than most people had thought possible.",
+        "It was a larger number than anyone had planned for.",
         "Their arrival was watched from every doorway.",
         "Some of them were known by name, but not all.",
-        "Such numbers were rare in those days.",
-        "Nobody could say afterward that it had been hidden.",
+        "Few could remember such a gathering.",
+        "Nobody could say that they had come unseen.",
     ),
     "place": (
         "Every carter on the road knew the spot.",
