@@ -108,3 +108,15 @@ def test_an_encoder_of_another_width_is_refused() -> None:
     overrides = ["records.encoder.kind=minilm", f"records.encoder.name={MINILM}"]
     with pytest.raises(UsageError, match=r"Set heads\.fact_width=384"):
         load_encoder(load_config("tiny", overrides=overrides))
+
+
+@needs_minilm
+@pytest.mark.paper("§4.3")
+def test_the_canonical_loader_gives_the_same_vectors_as_our_own() -> None:
+    """BGE is out of reach here; its loader is held against MiniLM, whose mean we take ourselves."""
+    texts = ["The city was besieged.", "An army surrounded the town for nine weeks in spring."]
+    canonical = SentenceTransformerEncoder(str(MINILM), None)
+    own = MiniLMEncoder(MINILM, None)
+    assert canonical.width == own.width
+    assert canonical.identity == own.identity
+    assert np.allclose(canonical.encode(texts), own.encode(texts), atol=1e-6)

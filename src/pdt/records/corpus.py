@@ -22,7 +22,7 @@ from pydantic import Field, JsonValue
 from pdt.config import PdtConfig
 from pdt.contract import Contract, Sha256, parse_contract
 from pdt.errors import BindingMismatch, ContractBroken, PdtError, UsageError
-from pdt.provenance import MANIFEST, read_json_object, sha256_file, write_json, write_manifest
+from pdt.provenance import read_json_object, sha256_file, write_json, write_manifest
 from pdt.records.compile import Compiler
 from pdt.records.inputs import (
     DocumentLine,
@@ -342,4 +342,4 @@ def _key(text: str) -> int:
 
 def is_corpus(path: Path) -> bool:
     """Is this a compiled directory?"""
-    return path.is_dir() and ((path / MANIFEST).exists() or (path / BINDING).exists())
+    return (path / BINDING).is_file()

@@ -76,14 +76,22 @@ class SentenceTransformerEncoder:
                 "records.encoder.kind=minilm or hashed."
             ) from error
         self._model.eval()
-        self.width = int(self._model.get_sentence_embedding_dimension())
-        self.identity = f"{name}@{revision}"
+        self.identity = _identity(name, revision)
+        self.width = int(self.encode(["width"]).shape[1])
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         rows = self._model.encode(
             list(texts), normalize_embeddings=True, convert_to_numpy=True, show_progress_bar=False
         )
         return np.asarray(rows, dtype=np.float32)
+
+
+def _identity(name: str, revision: str | None) -> str:
+    """A hub id with its revision, or a local directory's name with the digest of its weights."""
+    weights = Path(name) / "model.safetensors"
+    if weights.is_file():
+        return f"{Path(name).name} sha256 {sha256_file(weights)}"
+    return f"{name}@{revision}"
 
 
 class MiniLMEncoder:
@@ -107,18 +115,23 @@ class MiniLMEncoder:
                 "Vectors of two encoders do not compare. Take the named weights (`make encoder`).",
                 sides=("file", "config"),
             )
-        import torch
-        from tokenizers import Tokenizer
-        from transformers import BertModel
+        try:
+            import torch
+            from tokenizers import Tokenizer
+            from transformers import BertModel
+        except ImportError as error:
+            raise UsageError(
+                "The encoder minilm needs transformers.\nRun `pip install 'pdt[encoders]'`."
+            ) from error
 
         torch.set_num_threads(1)  # the bits of a sum depend on how it is divided
         self._torch = torch
-        self._model: Any = BertModel.from_pretrained(directory, add_pooling_layer=False).eval()
+        self._model: Any = BertModel.from_pretrained(directory).eval()
         self._tokenizer = Tokenizer.from_file(str(directory / "tokenizer.json"))
         self._tokenizer.enable_truncation(self._model.config.max_position_embeddings)
         self._tokenizer.enable_padding()
         self.width = int(self._model.config.hidden_size)
-        self.identity = f"all-MiniLM-L6-v2 sha256 {digest}"
+        self.identity = _identity(str(directory), None)
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         torch = self._torch

@@ -131,8 +131,9 @@ def _source(view: View) -> str:
         if section.path:
             parts.append(f"<h3>{escape(' › '.join(section.path))}</h3>")
         for paragraph in section.paragraphs:
-            cited = escape(" ".join(paragraph.citation_ids))
-            note = f' <span class="cited">[{cited}]</span>' if cited else ""
+            names = escape(" ".join(paragraph.citation_ids))
+            count = len(paragraph.citation_ids)
+            note = f' <span class="cited" title="{names}">[{count} cited]</span>' if count else ""
             parts.append(f"<p>{_runs(view, view.source[paragraph.id])}{note}</p>")
     return f'<div class="card source"><h2>Source</h2>{"".join(parts)}</div>'
 
