@@ -37,7 +37,15 @@ class Source:
     raw: Mapping[str, bytes]
 
 
-def publish(draft: Draft, *, page_id: int, revision_id: int) -> Source:
+def publish(
+    draft: Draft,
+    *,
+    page_id: int,
+    revision_id: int,
+    origin: SourceOrigin = SourceOrigin.CHRONICLE,
+    project: str = GENERATOR,
+    licence: Mapping[str, str] = LICENCE,
+) -> Source:
     """The draft as one immutable revision."""
     numbers = _number_works(draft)
     wikitext = _wikitext(draft)
@@ -54,14 +62,14 @@ def publish(draft: Draft, *, page_id: int, revision_id: int) -> Source:
         "citations": json.dumps(citations).encode(),
     }
     identity = {
-        "origin": SourceOrigin.CHRONICLE,
-        "project": GENERATOR,
+        "origin": origin,
+        "project": project,
         "page_id": page_id,
         "revision_id": revision_id,
         "title": draft.title,
         "revised_at": WRITTEN_AT,
         "acquired_at": WRITTEN_AT,
-        "licence": LICENCE,
+        "licence": licence,
     }
     bundle = describe_bundle(identity, raw)
     return Source(_article(draft, numbers, bundle.bundle_id), bundle, raw)
