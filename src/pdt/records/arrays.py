@@ -7,6 +7,7 @@ of a batch are all read off these marks.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -75,6 +76,7 @@ class Axes:
         return {**node, "dtype": self.dtype}
 
 
+@cache
 def axes_of(model: type[BaseModel]) -> dict[str, Axes]:
     """The array fields of a record model, in order."""
     return {

@@ -100,7 +100,7 @@ class Shard:
                 f"{path} does not have the columns of {RECORD_VERSION}.",
                 "It was not written by `pdt record compile`. Compile the documents again.",
             )
-        self.binding: dict[str, Any] = json.loads(footer[BINDING])
+        self.binding = _binding(path, footer.get(BINDING, b""))
 
     def __len__(self) -> int:
         return self._file.metadata.num_rows
@@ -123,6 +123,16 @@ class Shard:
             yield parse_contract(
                 TrainingRecord, row, where=where, remedy="Compile the documents again."
             )
+
+
+def _binding(path: Path, text: bytes) -> dict[str, Any]:
+    try:
+        return dict(json.loads(text))
+    except (ValueError, TypeError) as error:
+        raise ContractBroken(
+            f"{path} does not say which tokenizer and encoder it was compiled with.",
+            "It was changed after it was compiled. Compile the documents again.",
+        ) from error
 
 
 def _rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
