@@ -1,5 +1,6 @@
 """Raw bundles are immutable directories addressed by their content."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,9 @@ import pytest
 from pdt.errors import CorruptFile
 from pdt.sources.article import Article
 from pdt.sources.bundle import describe_bundle, read_bundle, write_bundle
+from pdt.teacher.checks import check_bundle
+from pdt.teacher.document import TaughtDocument
+from record_samples import sample
 
 RAW = {
     "wikitext": "'''Siege of Vell''' …".encode(),
@@ -103,3 +107,34 @@ def test_an_article_that_contradicts_itself_is_refused(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         article(**changes)
+
+
+@pytest.fixture
+def taught(tmp_path: Path) -> tuple[TaughtDocument, Path]:
+    """The sample document with its own bundle under `tmp_path`."""
+    data = sample()
+    raw = {**RAW, "citations": json.dumps(data["article"]["citations"]).encode()}
+    bundle = describe_bundle(IDENTITY, raw)
+    write_bundle(tmp_path, bundle, raw)
+    data["article"]["bundle_id"] = data["inventory"]["bundle_id"] = bundle.bundle_id
+    return TaughtDocument.model_validate(data), tmp_path
+
+
+@pytest.mark.paper("§4.2")
+def test_citations_agree_with_the_immutable_source_record(
+    taught: tuple[TaughtDocument, Path],
+) -> None:
+    document, root = taught
+    assert check_bundle(document, root) == []
+    data = document.model_dump(mode="json")
+    data["article"]["citations"][1]["text"] = "Another work."
+    (failure,) = check_bundle(TaughtDocument.model_validate(data), root)
+    assert failure.rule == "bundle_citations"
+    assert "c2" in failure.measured
+
+
+def test_a_missing_or_changed_bundle_is_a_failure(taught: tuple[TaughtDocument, Path]) -> None:
+    document, root = taught
+    (root / document.article.bundle_id / "parsoid.html").write_bytes(b"changed")
+    assert [f.rule for f in check_bundle(document, root)] == ["bundle_present"]
+    assert [f.rule for f in check_bundle(document, root / "none")] == ["bundle_present"]

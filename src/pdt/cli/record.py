@@ -71,6 +71,9 @@ _COUNTS = {"documents", "records", "rejected", "rejections_by_rule"}
 @app.command()
 def check(
     inputs: Inputs,
+    bundles: Annotated[
+        Path | None, typer.Option(help="Also hold each article against its bundle under here.")
+    ] = None,
     preset: Preset = "nano",
     config: ConfigFile = None,
     set_: Overrides = None,
@@ -79,6 +82,7 @@ def check(
     """Hold documents against every rule and list all that is broken; exit 3 if anything is."""
     from pdt.records.checks import check_document
     from pdt.records.inputs import read_documents
+    from pdt.teacher.checks import check_bundle
     from pdt.tokenizer import load_tokenizer
 
     settings = load_config(preset, file=config, overrides=set_ or ())
@@ -88,6 +92,7 @@ def check(
         for line, document in read_documents(inputs):
             documents += 1
             failures = check_document(document, settings, tokenizer)
+            failures += check_bundle(document, bundles) if bundles else []
             broken += bool(failures)
             for failure in failures:
                 if as_json:

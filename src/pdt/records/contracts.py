@@ -1,6 +1,7 @@
 """Every stored shape by name, as JSON Schema and as the pages of docs/data-contract.md."""
 
 from collections.abc import Sequence
+from enum import Enum
 from typing import Any, get_args
 
 from pydantic import BaseModel
@@ -13,7 +14,7 @@ from pdt.records.schema import TrainingRecord
 from pdt.sources.article import Article
 from pdt.sources.bundle import SourceBundle
 from pdt.teacher.answer import Answer
-from pdt.teacher.checks import RULES, CheckFailure
+from pdt.teacher.checks import BUNDLE_RULES, RULES, CheckFailure
 from pdt.teacher.document import TaughtDocument
 from pdt.teacher.facts import FactInventory
 
@@ -51,7 +52,10 @@ def contract_page() -> str:
     parts.append(
         "## Rules\n\nA document that breaks one is left out whole; all failures are listed.\n"
     )
-    rules = [(f"`{name}`", rule.passage, rule.sentence) for name, rule in RULES.items()]
+    rules = [
+        (f"`{name}`", rule.passage, rule.sentence)
+        for name, rule in {**RULES, **BUNDLE_RULES}.items()
+    ]
     parts.append(_table(("rule", "from", "what must hold"), rules))
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
@@ -121,10 +125,10 @@ def _name(annotation: Any) -> str:
         return "text"
     if "Annotated" in str(type(annotation)):
         return _name(arguments[0])
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        return " / ".join(str(value) for value in annotation)
     if isinstance(annotation, type) and not arguments:
-        return {"str": "text", "int": "integer", "float": "number"}.get(
-            annotation.__name__, annotation.__name__
-        )
+        return _PLAIN.get(annotation.__name__, annotation.__name__)
     if "dict" in origin:
         return f"map of {_name(arguments[0])} to {_name(arguments[1])}"
     if "tuple" in origin and len(arguments) > 1:
@@ -133,6 +137,14 @@ def _name(annotation: Any) -> str:
         return f"list of {_name(arguments[0])}"
     named = [_name(a) for a in arguments if a is not type(None)]
     return " or ".join(named) if named else "any JSON value"
+
+
+_PLAIN = {
+    "str": "text",
+    "int": "integer",
+    "float": "number",
+    "AwareDatetime": "date and time with zone",
+}
 
 
 def _models(annotation: Any) -> list[type[BaseModel]]:

@@ -12,11 +12,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
-from pydantic import AwareDatetime, Field
+from pydantic import AwareDatetime, Field, TypeAdapter, ValidationError
 
 from pdt.contract import Contract, Id, Line, Sha256, parse_contract
 from pdt.errors import CorruptFile
 from pdt.provenance import new_directory, sha256_file, sha256_json, write_json
+from pdt.sources.article import Citation
 from pdt.terms import SourceOrigin
 
 METADATA = "bundle.json"
@@ -32,8 +33,8 @@ RAW_FILES = {
 class RawFile(Contract):
     """One raw file of a bundle, exactly as it was received."""
 
-    name: Line
-    """File name inside the bundle."""
+    name: Id
+    """File name inside the bundle; never a path."""
     bytes: int = Field(ge=0)
     """Its size."""
     sha256: Sha256
@@ -136,3 +137,15 @@ def read_bundle(directory: Path) -> SourceBundle:
                 "A bundle is immutable. Take it again from its source."
             )
     return bundle
+
+
+def read_citations(directory: Path, bundle: SourceBundle) -> tuple[Citation, ...]:
+    """The reference records of a bundle: its citations file is a JSON list of `Citation`."""
+    path = directory / bundle.files["citations"].name
+    try:
+        return TypeAdapter(tuple[Citation, ...]).validate_json(path.read_bytes())
+    except ValidationError as error:
+        raise CorruptFile(
+            f"{path} is not a list of citations ({error.error_count()} mistakes).\n"
+            "Take the bundle again."
+        ) from error

@@ -4,14 +4,23 @@ The rules that need tokens (lengths, the one-block delay) are in `pdt.records.ch
 """
 
 from pdt.config import ContractLimits
+from pdt.teacher.checks.bundle import check_bundle
 from pdt.teacher.checks.dependencies import check_dependencies
 from pdt.teacher.checks.facts import check_facts
 from pdt.teacher.checks.plans import check_plans
 from pdt.teacher.checks.roles import check_roles
-from pdt.teacher.checks.rules import RULES, CheckFailure, Failures, Rule
+from pdt.teacher.checks.rules import BUNDLE_RULES, RULES, CheckFailure, Failures, Rule
 from pdt.teacher.document import TaughtDocument
 
-__all__ = ["RULES", "CheckFailure", "Failures", "Rule", "check_text"]
+__all__ = [
+    "BUNDLE_RULES",
+    "RULES",
+    "CheckFailure",
+    "Failures",
+    "Rule",
+    "check_bundle",
+    "check_text",
+]
 
 
 def check_text(document: TaughtDocument, limits: ContractLimits, *, lanes: int) -> Failures:
