@@ -56,7 +56,9 @@ def compile_(
         **corpus.model_dump(mode="json", include=_COUNTS),
         "shards": len(corpus.shards),
     }
-    print(f"{done:,} documents, {rate:,.0f} a second, {workers} processes", file=sys.stderr)
+    pace = f"{rate:,.0f}" if rate >= 10 else f"{rate:.1f}"
+    processes = "1 process" if workers == 1 else f"{workers} processes"
+    print(f"{done:,} documents, {pace} a second, {processes}", file=sys.stderr)
     _print(result, as_json=as_json)
     if not corpus.records:
         raise ContractBroken(
@@ -215,7 +217,7 @@ def _print(result: dict[str, Any], *, as_json: bool) -> None:
         shown = (
             ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, dict) else value
         )
-        print(f"{key.replace('_', ' '):<20} {shown or 'none'}")
+        print(f"{key.replace('_', ' '):<20} {'none' if shown == '' else shown}")
 
 
 class _progress:  # noqa: N801 (used as a function)
