@@ -60,24 +60,34 @@ def test_a_resumed_compile_redoes_only_what_is_missing(config: PdtConfig, tmp_pa
     assert (out / "shard-00001.parquet").stat().st_mtime_ns == kept
 
 
-def test_a_killed_compile_resumes_to_the_same_bytes(config: PdtConfig, tmp_path: Path) -> None:
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_killed_compile_resumes_to_the_same_bytes(
+    config: PdtConfig, tmp_path: Path, workers: int
+) -> None:
     source = write_documents(tmp_path / "in.jsonl", 400)
     compile_corpus([source], tmp_path / "whole", config)
     out = tmp_path / "killed"
-    script = (
-        "import sys; from pathlib import Path; from pdt.config import PdtConfig\n"
+    script = tmp_path / "compile.py"
+    script.write_text(
+        "import sys\nfrom pathlib import Path\nfrom pdt.config import PdtConfig\n"
         "from pdt.records.corpus import compile_corpus\n"
-        "config = PdtConfig.model_validate_json(sys.argv[3])\n"
-        "compile_corpus([Path(sys.argv[1])], Path(sys.argv[2]), config)\n"
+        "if __name__ == '__main__':\n"
+        "    config = PdtConfig.model_validate_json(sys.argv[3])\n"
+        "    source, out, workers = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[4])\n"
+        "    compile_corpus([source], out, config, workers=workers)\n"
     )
-    arguments = [sys.executable, "-c", script, str(source), str(out), config.model_dump_json()]
-    process = subprocess.Popen(arguments)
+    command = [sys.executable, script, source, out, config.model_dump_json(), str(workers)]
+    process = subprocess.Popen(command)
     while not (out / "shard-00002.json").exists():
         assert process.poll() is None, "it ended before it could be killed"
         time.sleep(0.005)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     assert not (out / "manifest.json").exists()
+    time.sleep(0.5)
+    after = len(list(out.iterdir()))
+    time.sleep(0.3)
+    assert len(list(out.iterdir())) == after, "no worker writes on after its parent's death"
     compile_corpus([source], out, config, resume=True)
     assert contents(out) == contents(tmp_path / "whole")
 

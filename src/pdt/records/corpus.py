@@ -9,11 +9,12 @@ Paper: §4.3.
 
 import hashlib
 import os
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from itertools import islice
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from pathlib import Path
 from typing import Any, Literal
 
@@ -207,7 +208,16 @@ def _collect(running: dict[Future[_Outcome], int], ready: dict[int, ShardReport]
 
 def _start_worker(config: PdtConfig) -> None:
     global _worker
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     _worker = Compiler.load(config)
+
+
+def _end_with_parent() -> None:
+    """A killed compile leaves no process behind that could write beside its successor."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _in_worker(index: int, lines: Sequence[DocumentLine], out: Path) -> _Outcome:
