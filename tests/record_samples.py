@@ -76,7 +76,7 @@ def section_text(lane: int) -> str:
 
 def sample(record_id: str = "vell-1") -> Json:
     """A fresh document as plain JSON: two dependencies, one of them a coined choice of 2 bits."""
-    return {
+    made = {
         "schema_version": "pdt.document/1",
         "record_id": record_id,
         "split": "train",
@@ -91,6 +91,7 @@ def sample(record_id: str = "vell-1") -> Json:
         "answer": _answer(),
         "teacher": {"name": "hand", "version": "1", "settings": {}},
     }
+    return copy.deepcopy(made)  # an edit must not reach the tables above
 
 
 def _article() -> Json:
@@ -159,7 +160,7 @@ def _answer() -> Json:
         "schema_version": "pdt.answer/1",
         "request": "Explain how the siege of Vell began, ran and ended.",
         "plans": plans,
-        "sections": [{"paragraphs": paragraphs} for paragraphs in copy.deepcopy(SECTIONS)],
+        "sections": [{"paragraphs": paragraphs} for paragraphs in SECTIONS],
         "lane_at_position": [2, 0, 1],
         "roles": roles,
         "dependencies": [
