@@ -8,6 +8,7 @@ import sys
 import typer
 
 from pdt.cli.chronicle import app as chronicle_app
+from pdt.cli.curated import app as curated_app
 from pdt.cli.record import app as record_app
 from pdt.errors import PdtError
 
@@ -19,6 +20,7 @@ app = typer.Typer(
     add_completion=False,
 )
 app.add_typer(chronicle_app, name="chronicle")
+app.add_typer(curated_app, name="curated")
 app.add_typer(record_app, name="record")
 
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
+from typing import Any
 
 from pdt.contract import parse_contract
 from pdt.errors import ContractBroken, UsageError
@@ -229,8 +230,8 @@ def _read_answer(
     }
 
 
-def _read_lane(text: str) -> tuple[list[dict], list[str], list[tuple[str, int, Quote]]]:
-    nodes: list[dict] = []
+def _read_lane(text: str) -> tuple[list[dict[str, Any]], list[str], list[tuple[str, int, Quote]]]:
+    nodes: list[dict[str, Any]] = []
     paragraphs: list[str] = []
     marks: list[tuple[str, int, Quote]] = []
     start = 0
@@ -261,7 +262,7 @@ def _read_lane(text: str) -> tuple[list[dict], list[str], list[tuple[str, int, Q
     return nodes, paragraphs, marks
 
 
-def _dependency(line: str, found: Mapping[tuple[str, int], tuple[int, Quote]]) -> dict:
+def _dependency(line: str, found: Mapping[tuple[str, int], tuple[int, Quote]]) -> dict[str, Any]:
     """`d1: 0 -> 2 fact f3`, or `d2: 0 -> 1 coined c1 Lantern Pact of Lantern Pact; Rope Pact`."""
     match = re.fullmatch(r"(d\d+): (\d) -> (\d) (fact|coined) (\w+)(?: (.+?) of (.+))?", line)
     if match is None:
@@ -272,7 +273,7 @@ def _dependency(line: str, found: Mapping[tuple[str, int], tuple[int, Quote]]) -
         if kind == "fact"
         else {"owner": key, "receiver": f"use:{name}"}
     )
-    dependency: dict = {"id": name}
+    dependency: dict[str, Any] = {"id": name}
     for end, lane in (("owner", int(owner)), ("receiver", int(receiver))):
         node, quote = found[ends[end], lane]
         dependency[end] = {"lane": lane, "node": node, "quote": quote.model_dump()}

@@ -55,11 +55,14 @@ MANNERS = (
     " without much delay",
 )
 """The last time and the last manner are for the test split."""
+FIRST_MANNER = MANNERS.count("")
+SHORT = 8
+"""Words; a shorter sentence would count against long-form prose (§7.2)."""
 
 REMARKS = {
     "person": (
         "The name was soon known in every street.",
-        "Few people had expected such a choice.",
+        "Few people had expected such a choice from them.",
         "Old friends and old enemies took note of it.",
         "People spoke about little else for a while.",
         "Not everyone was pleased, but nobody stood in the way.",
@@ -70,7 +73,7 @@ REMARKS = {
         "The figure was entered in the books twice.",
         "Careful hands counted everything again at the door.",
         "It was more than most people had thought possible.",
-        "Such numbers were rare in those days.",
+        "Such numbers were rare in the country in those days.",
         "Some said it was too much, and others too little.",
         "The matter was talked over in every household.",
         "Nobody could say afterward that it had been hidden.",
@@ -79,19 +82,19 @@ REMARKS = {
         "So many had not been seen together for years.",
         "Room had to be found for every one of them.",
         "It was a larger number than anyone had planned for.",
-        "Their arrival was watched from every doorway.",
+        "Their arrival was watched from every doorway in town.",
         "Some of them were known by name, but not all.",
-        "Few could remember such a gathering.",
+        "Few of the old people could remember such a gathering.",
         "Nobody could say that they had come unseen.",
     ),
     "place": (
         "Every carter on the road knew the spot.",
         "The work was plain to see from far away.",
-        "Travelers noticed the change at once.",
+        "Travelers noticed the change at once and spoke of it.",
         "The ground there had a long history of its own.",
-        "Those who lived nearby had mixed feelings.",
+        "Those who lived nearby had mixed feelings about it.",
         "It was not a large place, but it mattered.",
-        "Children were told about it for years.",
+        "Children were told about it for many years.",
     ),
     "year": (
         "The date was easy to remember and hard to dispute.",
@@ -270,7 +273,10 @@ def tell(
             form = REASONS[0]
         body = form.format(clause=core, reason=fact.deed.reason)
     else:
-        body = core + pick_fresh(stream, MANNERS, split, used)
+        manner = pick_fresh(stream, MANNERS, split, used)
+        if not manner and len((time + core).split()) < SHORT:
+            manner = MANNERS[stream.randrange(FIRST_MANNER, len(MANNERS) - 1)]
+        body = core + manner
     text = capital(time + body) + "."
     start = text.casefold().index(core.casefold())
     return Sentence(text, fact.id, start, start + len(core))
