@@ -36,7 +36,8 @@ def compile_(
     as_json: AsJson = False,
 ) -> None:
     """Turn taught documents into Parquet shards; a document that breaks a rule is left out."""
-    from pdt.records.corpus import ShardReport, compile_corpus
+    from pdt.records.corpus import compile_corpus
+    from pdt.records.report import ShardReport
 
     settings = load_config(preset, file=config, overrides=set_ or ())
     start, done = time.monotonic(), 0

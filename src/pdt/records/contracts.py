@@ -9,7 +9,7 @@ from pydantic.fields import FieldInfo
 
 from pdt.contract import Contract
 from pdt.records.arrays import LEGEND, axes_of
-from pdt.records.corpus import CorpusReport, ShardReport
+from pdt.records.report import CorpusReport, ShardReport
 from pdt.records.schema import TrainingRecord
 from pdt.sources.article import Article
 from pdt.sources.bundle import SourceBundle

@@ -13,7 +13,8 @@ from pdt.contract import Contract, parse_contract
 from pdt.errors import BindingMismatch, ContractBroken, CorruptFile, PdtError
 from pdt.provenance import MANIFEST, read_json_object, sha256_file
 from pdt.records.compile import Compiler
-from pdt.records.corpus import CORPUS, CorpusReport
+from pdt.records.corpus import CORPUS
+from pdt.records.report import CorpusReport
 from pdt.records.schema import TrainingRecord
 from pdt.records.shards import ARRAYS, Shard
 from pdt.teacher.document import TaughtDocument
