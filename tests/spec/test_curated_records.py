@@ -10,8 +10,10 @@ from pdt.config import load_config
 from pdt.errors import UsageError
 from pdt.records.align import tokenize_document
 from pdt.records.checks import check_document
+from pdt.records.compile import Compiler
 from pdt.records.curated import CuratedRecord, curated_names, read_curated
 from pdt.records.curated.read import unmark
+from pdt.records.schema import TrainingRecord
 from pdt.sources.bundle import read_bundle, write_bundle
 from pdt.sources.chronicle.dice import dice
 from pdt.teacher.checks import check_text
@@ -117,3 +119,15 @@ def test_marks_become_quotes_where_they_stand() -> None:
 def test_an_unknown_record_is_refused_with_the_known_ones() -> None:
     with pytest.raises(UsageError, match="keld-lock-stoppage"):
         read_curated("nothing")
+
+
+@needs_qwen
+@pytest.mark.paper("§4.3")
+def test_every_record_compiles_with_the_real_tokenizer(record: CuratedRecord) -> None:
+    """BGE is not needed to see that labels, routing and edges come out."""
+    config = load_config(
+        "canonical", overrides=["records.encoder.kind=hashed", "records.encoder.name=hashed-ngrams"]
+    )
+    compiled = Compiler.load(config).compile(record.taught)
+    assert isinstance(compiled, TrainingRecord), compiled
+    assert compiled.record_id == record.taught.record_id
