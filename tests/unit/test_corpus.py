@@ -259,3 +259,23 @@ def test_a_shard_of_another_version_is_refused(config: PdtConfig, tmp_path: Path
     pq.write_table(table.replace_schema_metadata(footer), shard)
     with pytest.raises(ContractBroken, match=r"schema version 'pdt\.record/7'"):
         Shard(shard)
+
+
+def test_memory_does_not_grow_with_the_number_of_documents(
+    config: PdtConfig, tmp_path: Path
+) -> None:
+    """In a process of its own: after the first shards, a thousand documents add next to none."""
+    source = write_documents(tmp_path / "in.jsonl", 1200)
+    script = (
+        "import resource, sys; from pathlib import Path; from pdt.config import PdtConfig\n"
+        "from pdt.records.corpus import compile_corpus\n"
+        "config, peaks = PdtConfig.model_validate_json(sys.argv[3]), []\n"
+        "def note(report):\n"
+        "    peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)\n"
+        "compile_corpus([Path(sys.argv[1])], Path(sys.argv[2]), config, progress=note)\n"
+        "print(peaks[24], peaks[-1])\n"
+    )
+    command = [sys.executable, "-c", script, source, tmp_path / "out", config.model_dump_json()]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    early, late = map(int, run.stdout.split())
+    assert late - early < 12, f"{early} MB after 200 documents, {late} MB after 1,200"
