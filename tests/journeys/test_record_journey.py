@@ -6,8 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from record_samples import sample_config, train_tokenizer, write_documents
+from tests.record_samples import sample_config, train_tokenizer, write_documents
 
 
 @pytest.fixture

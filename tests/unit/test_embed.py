@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.record_samples import document
 
 from pdt.config import load_config
 from pdt.errors import BindingMismatch, UsageError
@@ -15,7 +16,6 @@ from pdt.records.embed import (
     load_encoder,
     node_text,
 )
-from record_samples import document
 
 MINILM = Path(".cache/all-MiniLM-L6-v2")
 needs_minilm = pytest.mark.skipif(
