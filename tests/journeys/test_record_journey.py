@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from tests.record_samples import sample_config, train_tokenizer, write_documents
 
 

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.record_samples import OWNED, document, sample, sample_compiler, train_tokenizer
 
 from pdt.records.arrays import PAD
 from pdt.records.compile import Compiler
@@ -12,6 +11,7 @@ from pdt.records.roles import ROLE_INDEX
 from pdt.records.schema import TrainingRecord
 from pdt.teacher.document import TaughtDocument
 from pdt.terms import FactRole
+from tests.record_samples import OWNED, document, sample, sample_compiler, train_tokenizer
 
 OWNER, REFERENCE, ABSENT = (ROLE_INDEX[role] for role in FactRole)
 

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.record_samples import sample_config, train_tokenizer, write_documents
 
 from pdt.errors import UsageError
 from pdt.records.batch import RecordBatch, RecordShards, collate
 from pdt.records.corpus import compile_corpus
 from pdt.terms import Split
+from tests.record_samples import sample_config, train_tokenizer, write_documents
 
 
 def ragged(number: int, data: dict) -> None:  # type: ignore[type-arg]

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from tests.record_samples import sample, sample_config, train_tokenizer, write_documents
 
 from pdt.config import PdtConfig
 from pdt.errors import BindingMismatch, ContractBroken, CorruptFile, UsageError
 from pdt.provenance import check_manifest
 from pdt.records.corpus import compile_corpus
 from pdt.records.shards import Shard, arrow_schema
+from tests.record_samples import sample, sample_config, train_tokenizer, write_documents
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.record_samples import document
 
 from pdt.config import load_config
 from pdt.errors import BindingMismatch, UsageError
@@ -16,6 +15,7 @@ from pdt.records.embed import (
     load_encoder,
     node_text,
 )
+from tests.record_samples import document
 
 MINILM = Path(".cache/all-MiniLM-L6-v2")
 needs_minilm = pytest.mark.skipif(

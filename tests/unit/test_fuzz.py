@@ -9,7 +9,6 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.record_samples import sample, sample_compiler, train_tokenizer
 
 from pdt.contract import parse_contract
 from pdt.errors import ContractBroken
@@ -19,6 +18,7 @@ from pdt.records.show.page import render_page
 from pdt.records.show.view import view_document
 from pdt.records.verify import record_differences
 from pdt.teacher.document import TaughtDocument
+from tests.record_samples import sample, sample_compiler, train_tokenizer
 
 
 @cache

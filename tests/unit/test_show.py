@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from rich.console import Console
-from tests.record_samples import document, quote, sample, sample_config, train_tokenizer
 
 from pdt.config import PdtConfig
 from pdt.records.show.page import render_page
@@ -15,6 +14,7 @@ from pdt.records.show.terminal import render
 from pdt.records.show.view import Mark, View, cut, view_document
 from pdt.teacher.document import TaughtDocument
 from pdt.tokenizer import load_tokenizer
+from tests.record_samples import document, quote, sample, sample_config, train_tokenizer
 
 EVIL = "<script>alert('x')</script> & \"quoted\" [bold]"
 

@@ -6,7 +6,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.record_samples import sample_config, train_tokenizer, write_documents
 
 from pdt.config import PdtConfig
 from pdt.errors import BindingMismatch, CorruptFile
@@ -15,6 +14,7 @@ from pdt.records.compile import Compiler
 from pdt.records.corpus import compile_corpus
 from pdt.records.shards import ARRAYS
 from pdt.records.verify import verify_corpus
+from tests.record_samples import sample_config, train_tokenizer, write_documents
 
 
 @pytest.fixture
