@@ -162,6 +162,17 @@ def test_the_lag_between_coin_and_use_is_a_dial(lag: int, tokenizer: StudentToke
             assert placed.lag == lag
 
 
+@pytest.mark.paper("§3.5", "Fig. 3")
+def test_a_coined_word_can_be_held_near_the_barrier(tokenizer: StudentTokenizer) -> None:
+    """The first lesson for the bus: one bit, just before the note is written, used at once."""
+    for document in nano(40, *ALL_COINED, "bits=[1]", "lags=[1]", "barrier_tokens=6"):
+        lanes = tokenize_document(document.taught, NANO, tokenizer).lanes
+        for dependency in document.taught.answer.dependencies:
+            lane = lanes[dependency.owner.lane]
+            last = lane.tokens_of_quote(dependency.owner.quote)[-1]
+            assert 31 - last % 32 <= 6
+
+
 @pytest.mark.paper("§4.2")
 def test_documents_without_dependencies_stay_so() -> None:
     kinds = Counter()

@@ -41,6 +41,8 @@ class Dials(Strict):
     """h: a coined choice is one of 2^h; each document draws one of these."""
     lags: tuple[Count, ...] = (1, 2)
     """Blocks from the coining to its use; 1 is the least the barrier allows."""
+    barrier_tokens: Annotated[int, Field(ge=0, le=31)] = 31
+    """Most tokens between the coined word and the end of its block, where the note is written."""
     coins: Annotated[int, Field(ge=1, le=2)] = 1
     """Most choices that one document coins."""
     receivers: Annotated[int, Field(ge=1, le=2)] = 1

@@ -6,7 +6,6 @@ any other text an encoding too. The same text makes the same bytes;
 """
 
 import re
-from collections import Counter
 from collections.abc import Iterable
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
@@ -38,13 +37,11 @@ def build_tokenizer(texts: Iterable[str], *, most: int) -> str:
             pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True),
         ]
     )
-    counts: Counter[str] = Counter()
+    found = {f"Ġ{name}" for name in (*GIVEN, *SURNAMES, *PLACES, *COINED)}
     for text in texts:
-        counts.update(piece for piece, _ in splitter.pre_tokenize_str(text))
-    for name in (*GIVEN, *SURNAMES, *PLACES, *COINED):
-        counts[f"Ġ{name}"] += 1
+        found.update(piece for piece, _ in splitter.pre_tokenize_str(text))
     single = sorted(pre_tokenizers.ByteLevel.alphabet())
-    words = sorted(counts.keys() - set(single), key=lambda word: (-counts[word], word))
+    words = sorted(found.difference(single))
     pieces = [EOS, *single, *words]
     if len(pieces) > most:
         raise UsageError(

@@ -10,7 +10,7 @@ from pdt.sources.chronicle.dials import Dials
 from pdt.sources.chronicle.meter import Meter
 from pdt.sources.chronicle.world import WorldFact
 from pdt.teacher.chronicle.coins import Coin, draw_coin
-from pdt.teacher.chronicle.placement import measured_lag, place
+from pdt.teacher.chronicle.placement import BLOCK, measured_lag, place
 from pdt.teacher.chronicle.section import LaneDraft, Mark, Node, Piece, sentence_of
 
 RECALLS = (
@@ -33,53 +33,55 @@ class Link:
 
 
 def link_lanes(
-    stream: random.Random,
     choices: random.Random,
+    layout: random.Random,
     lanes: list[LaneDraft],
     dials: Dials,
     meter: Meter,
 ) -> list[Link] | None:
     """Write this document's dependencies into its sections; None if they do not fit.
 
-    `choices` draws the coined words and nothing else.
+    `choices` draws what is coined, `layout` where it stands: trying another layout never changes
+    the choice, so the choices stay uniform.
     """
-    kind = stream.random()
+    kind = choices.random()
     if kind < dials.coined_share:
-        links = _coined(stream, choices, lanes, dials, meter)
+        links = _coined(choices, layout, lanes, dials, meter)
     elif kind < dials.coined_share + dials.ordinary_share:
-        links = _ordinary(stream, lanes, meter)
+        links = _ordinary(layout, lanes, meter)
     else:
         return []
-    if links is None or not _all_hold(links, lanes, meter):
+    if links is None or not _all_hold(links, lanes, meter, dials):
         return None
     return links
 
 
 def _coined(
-    stream: random.Random,
     choices: random.Random,
+    layout: random.Random,
     lanes: list[LaneDraft],
     dials: Dials,
     meter: Meter,
 ) -> list[Link] | None:
     links: list[Link] = []
-    for number in range(stream.randrange(dials.coins) + 1):
-        coin = draw_coin(choices, stream.choice(dials.bits), second=number == 1)
-        owner = stream.randrange(2)
+    for number in range(choices.randrange(dials.coins) + 1):
+        coin = draw_coin(choices, choices.choice(dials.bits), second=number == 1)
+        owner = layout.randrange(2)
         receivers = list(range(owner + 1, 3))
-        stream.shuffle(receivers)
-        receivers = receivers[: stream.randrange(dials.receivers) + 1]
+        layout.shuffle(receivers)
+        receivers = receivers[: layout.randrange(dials.receivers) + 1]
         mark = f"c{number + 1}"
-        naming = sentence_of(stream.choice(coin.thing.naming), coin.name, "coin", mark)
+        naming = sentence_of(layout.choice(coin.thing.naming), coin.name, "coin", mark)
         for count, receiver in enumerate(receivers):
-            recalling = sentence_of(stream.choice(coin.thing.recalling), coin.name, "use", mark)
-            lags = stream.sample(dials.lags, len(dials.lags))
+            recalling = sentence_of(layout.choice(coin.thing.recalling), coin.name, "use", mark)
+            lags = layout.sample(dials.lags, len(dials.lags))
             nodes = place(
-                stream,
+                layout,
                 (lanes[owner], lanes[receiver]),
                 (naming, recalling),
                 lags,
                 meter,
+                barrier_tokens=dials.barrier_tokens,
                 owner_placed=count > 0,
             )
             if nodes is None:
@@ -132,7 +134,7 @@ def _also(node: Node, task: str) -> None:
     node.objective = f"{node.objective.removesuffix('.')}, and {task}."
 
 
-def _all_hold(links: list[Link], lanes: list[LaneDraft], meter: Meter) -> bool:
+def _all_hold(links: list[Link], lanes: list[LaneDraft], meter: Meter, dials: Dials) -> bool:
     """A later sentence may have moved an earlier word: measure every link once more."""
     coins = list(dict.fromkeys(link.coin for link in links))
     return all(
@@ -141,6 +143,7 @@ def _all_hold(links: list[Link], lanes: list[LaneDraft], meter: Meter) -> bool:
             lanes[link.receiver],
             link.fact.id if link.fact else f"c{coins.index(link.coin) + 1}",
             meter,
+            dials.barrier_tokens if link.coin else BLOCK - 1,
         )
         is not None
         for link in links

@@ -38,7 +38,7 @@ from pdt.teacher.facts import Fact, FactInventory, HardNegative
 from pdt.terms import Alteration, FactRole, Split
 
 VERSION = "1"
-ATTEMPTS = 60
+ATTEMPTS = 200
 ALTERS = {
     "person": Alteration.ENTITY,
     "place": Alteration.ENTITY,
@@ -85,9 +85,6 @@ class Chronicle:
     def _attempt(self, index: int, attempt: int) -> ChronicleDocument | None:
         names = ("chronicle", self.seed, self.split, index)
         world = draw_world(self.seed, index, self.split, self.dials)
-        # The kind of document and its coined words do not depend on how often layout was tried.
-        links_stream = dice(*names, "links")
-        choices = dice(*names, "choices")
         stream = dice(*names, "text", attempt)
         draft = draft_article(stream, world, self.split, self.dials, self.meter)
         assignment = draw_assignment(dice(*names, "request"), world, self.split)
@@ -95,7 +92,9 @@ class Chronicle:
             draft_section(stream, world, part, self.split, self.dials, self.meter)
             for part in assignment.parts
         ]
-        links = link_lanes(links_stream, choices, lanes, self.dials, self.meter)
+        links = link_lanes(
+            dice(*names, "choices"), dice(*names, "layout", attempt), lanes, self.dials, self.meter
+        )
         if links is None or not self._lengths_fit(draft, lanes):
             return None
         lane_at_position = dice(*names, "lanes").sample(range(3), 3)

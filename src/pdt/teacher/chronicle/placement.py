@@ -62,14 +62,25 @@ def pairs_with_lag(
     ]
 
 
-def measured_lag(owner: LaneDraft, receiver: LaneDraft, mark_id: str, meter: Meter) -> int | None:
+def to_barrier(token: int) -> int:
+    """Tokens that follow in the same block."""
+    return BLOCK - 1 - token % BLOCK
+
+
+def measured_lag(
+    owner: LaneDraft,
+    receiver: LaneDraft,
+    mark_id: str,
+    meter: Meter,
+    barrier_tokens: int = BLOCK - 1,
+) -> int | None:
     """Blocks from the owner's words to the receiver's, or None if no note can carry them."""
     coined = _tokens(owner, "coin", mark_id, meter)
     used = _tokens(receiver, "use", mark_id, meter)
     if coined is None or used is None:
         return None
     (_, last, total), (first, end, _) = coined, used
-    published = (last // BLOCK + 1) * BLOCK <= total
+    published = (last // BLOCK + 1) * BLOCK <= total and to_barrier(last) <= barrier_tokens
     lag = first // BLOCK - last // BLOCK
     return lag if published and lag >= 1 and end // BLOCK - last // BLOCK <= WINDOW else None
 
@@ -91,11 +102,13 @@ def place(
     lags: Sequence[int],
     meter: Meter,
     *,
+    barrier_tokens: int = BLOCK - 1,
     owner_placed: bool = False,
 ) -> tuple[Node, Node] | None:
     """Insert both sentences so that their lag is one of `lags`, the first if it can be had.
 
-    With `owner_placed` the owner's words already stand in its section and only the use is inserted.
+    The owner's word ends at most `barrier_tokens` before its block does. With `owner_placed` the
+    owner's words already stand in its section and only the use is inserted.
     """
     owner, receiver = ends
     mark_id = pieces[1].marks[0].id
@@ -105,13 +118,17 @@ def place(
             assert coined is not None
             starts = [Spot(0, 0, coined[1])]
         else:
-            starts = spots(owner, pieces[0], meter)
+            starts = [
+                spot
+                for spot in spots(owner, pieces[0], meter)
+                if to_barrier(spot.token) <= barrier_tokens + 1
+            ]
         found = pairs_with_lag(starts, spots(receiver, pieces[1], meter), lag)
         for first, second in stream.sample(found, min(4, len(found))):
             if not owner_placed:
                 insert(owner, first, pieces[0])
             target = insert(receiver, second, pieces[1])
-            if measured_lag(owner, receiver, mark_id, meter) == lag:
+            if measured_lag(owner, receiver, mark_id, meter, barrier_tokens) == lag:
                 return owner.nodes[first.node], target
             remove(receiver, second)
             if not owner_placed:
