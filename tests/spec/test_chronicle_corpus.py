@@ -1,6 +1,7 @@
 """What the paper asks of its data, held on the procedural corpus."""
 
 import math
+import re
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from pdt.sources.chronicle.meter import Meter, nano_meter
 from pdt.sources.chronicle.names import COINED
 from pdt.sources.chronicle.world import held_out_deed, split_of_event
 from pdt.teacher.chronicle import Chronicle, ChronicleDocument
+from pdt.teacher.chronicle.coins import FIRST_THINGS, SECOND_THINGS
 from pdt.terms import FactRole, Split
 from pdt.tokenizer import StudentTokenizer, load_tokenizer
 
@@ -88,6 +90,32 @@ def test_no_lane_and_no_position_has_a_fixed_job() -> None:
     assert len(orders) == 6
     assert max(orders.values()) / 600 < 0.25
     assert max(jobs.values()) / 600 < 0.15
+
+
+def _values(text: str) -> set[str]:
+    """Numbers, and capitalized words that do not open a sentence."""
+    return set(re.findall(r"\d+|(?<=[a-z,] )[A-Z][a-z]+", text))
+
+
+@pytest.mark.paper("§4.2")
+@pytest.mark.parametrize("size", ["nano", pytest.param("canonical", marks=needs_qwen)])
+def test_every_name_and_number_of_a_section_stands_in_the_source(size: str) -> None:
+    tokenizer = load_tokenizer(load_config(size).records.tokenizer)
+    chronicle = Chronicle(2, Split.TRAIN, SIZES[size], Meter(tokenizer))
+    for document in chronicle.documents({"nano": 150, "canonical": 12}[size]):
+        answer = document.taught.answer
+        coined = {d.coined.text for d in answer.dependencies if d.coined}
+        things = {thing.noun.capitalize() for thing in FIRST_THINGS + SECOND_THINGS}
+        source = set(re.findall(r"\w+", document.taught.article.text))
+        for section in answer.sections:
+            assert _values(section.text) - coined - things <= source
+
+
+def test_other_dials_keep_the_worlds_and_the_requests() -> None:
+    plain = list(nano(20, "coined_share=0", "ordinary_share=0"))
+    for before, after in zip(plain, nano(20, *ALL_COINED, "bits=[5]"), strict=True):
+        assert before.world == after.world
+        assert before.taught.answer.request == after.taught.answer.request
 
 
 @pytest.mark.paper("§4.2")

@@ -306,7 +306,7 @@ class _Narrator:
             used,
             short=short,
             reason=detail == 2 or (detail == 1 and self.stream.random() < 0.5),
-            dated=detail > 0,
+            dated=float(detail > 0),
         )
         return [told, Sentence(self.results.next(fact))] if detail == 2 else [told]
 

@@ -251,9 +251,13 @@ def tell(
     *,
     short: bool = False,
     reason: bool = False,
-    dated: bool = False,
+    dated: float = 0.0,
 ) -> Sentence:
-    """One sentence that states the fact, in one of its many wordings; `used` ones are avoided."""
+    """One sentence that states the fact, in one of its many wordings; `used` ones are avoided.
+
+    `dated` is how often its year is given. A source gives it always or never: a section may only
+    repeat what the source says.
+    """
     core = clause(
         world,
         fact,
@@ -261,22 +265,23 @@ def tell(
         passive=stream.random() < 0.35,
         short=short,
     )
-    time = ""
-    if dated and fact.deed.value_kind != "year" and stream.random() < 0.6:
-        time = f"In {fact.year}, "
+    time, told = "", core
+    if stream.random() < dated and fact.deed.value_kind != "year":
+        if stream.random() < 0.4:
+            time = f"In {fact.year}, "
+        else:
+            told = f"{core} in {fact.year}"
     else:
         time = pick_fresh(stream, TIMES[fact.deed.phase], split, used)
         time = time.format(noun=world.category.noun)
     if reason:
         form = REASONS[stream.randrange(len(REASONS))]
-        if time and not form.startswith("{clause}"):
-            form = REASONS[0]
-        body = form.format(clause=core, reason=fact.deed.reason)
+        body = form.format(clause=told, reason=fact.deed.reason)
     else:
         manner = pick_fresh(stream, MANNERS, split, used)
-        if not manner and len((time + core).split()) < SHORT:
+        if not manner and len((time + told).split()) < SHORT:
             manner = MANNERS[stream.randrange(FIRST_MANNER, len(MANNERS) - 1)]
-        body = core + manner
+        body = told + manner
     text = capital(time + body) + "."
     start = text.casefold().index(core.casefold())
     return Sentence(text, fact.id, start, start + len(core))

@@ -159,7 +159,7 @@ class _Writer:
                 self.used,
                 short=fact.party in named,
                 reason=self.dials.detail > 0,
-                dated=self.dials.detail > 0,
+                dated=0.6 if self.dials.detail else 0.0,
             )
             named.add(fact.party)
             pieces.append(Piece(told.text, (Mark("fact", fact.id, told.start, told.end),)))
