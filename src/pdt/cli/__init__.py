@@ -8,7 +8,19 @@ import sys
 
 import typer
 
-from pdt.cli import bench, census, config, demo, generate, model, trace, trunk
+from pdt.cli import (
+    bench,
+    census,
+    chronicle,
+    config,
+    curated,
+    demo,
+    generate,
+    model,
+    record,
+    trace,
+    trunk,
+)
 from pdt.errors import PdtError
 
 app = typer.Typer(
@@ -26,6 +38,9 @@ app.add_typer(config.app, name="config")
 app.add_typer(trunk.app, name="trunk")
 app.add_typer(model.app, name="model")
 app.add_typer(bench.app, name="bench")
+app.add_typer(chronicle.app, name="chronicle")
+app.add_typer(curated.app, name="curated")
+app.add_typer(record.app, name="record")
 
 
 def main() -> None:

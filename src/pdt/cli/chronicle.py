@@ -1,0 +1,126 @@
+"""`pdt chronicle`: write the procedural corpus, its tokenizer, or one document to read."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pdt.config import load_config
+from pdt.errors import UsageError
+from pdt.provenance import atomic_path, new_directory, write_manifest
+from pdt.terms import Split
+
+if TYPE_CHECKING:
+    from pdt.teacher.chronicle import Chronicle
+
+app = typer.Typer(
+    help="Fictional history with exact facts, plans and dependencies.", no_args_is_help=True
+)
+
+Size = Annotated[str, typer.Option(help="nano, small or canonical.")]
+Seed = Annotated[int, typer.Option(help="Another seed, another corpus.")]
+OneSplit = Annotated[Split, typer.Option(help="Splits never share an event.")]
+Preset = Annotated[
+    str | None, typer.Option(help="Whose tokenizer counts: nano for that size, else canonical.")
+]
+Dial = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="One dial, for example bits=[1], lags=[1,2] or coined_share=1."),
+]
+
+DOCUMENTS = "documents.jsonl"
+
+
+@app.command()
+def write(
+    out: Annotated[Path, typer.Option(help="A new directory.")],
+    count: Annotated[int, typer.Option(min=1, help="Documents to write.")] = 100,
+    size: Size = "nano",
+    seed: Seed = 0,
+    split: OneSplit = Split.TRAIN,
+    preset: Preset = None,
+    dial: Dial = None,
+    start: Annotated[int, typer.Option(min=0, help="Index of the first document.")] = 0,
+    bundles: Annotated[bool, typer.Option(help="Also write each raw source bundle.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+) -> None:
+    """Write taught documents, one per line, ready for `pdt record compile`."""
+    from pdt.sources.bundle import write_bundle
+
+    chronicle = _chronicle(size, seed, split, preset, dial)
+    coined = 0
+    with new_directory(out) as work:
+        with (work / DOCUMENTS).open("w", encoding="utf-8") as file:
+            for number, document in enumerate(chronicle.documents(count, start=start)):
+                file.write(document.taught.model_dump_json() + "\n")
+                coined += any(d.coined for d in document.taught.answer.dependencies)
+                if bundles:
+                    write_bundle(work / "bundles", document.source.bundle, document.source.raw)
+                if number % 1000 == 999:
+                    print(f"{number + 1} of {count} documents", file=sys.stderr)
+        config = {
+            "seed": seed,
+            "split": str(split),
+            "start": start,
+            "count": count,
+            "dials": chronicle.dials.model_dump(mode="json"),
+        }
+        write_manifest(work, made_by="pdt chronicle write", config=config)
+    summary = {"out": str(out), "documents": count, "with_coined_choice": coined}
+    print(
+        json.dumps(summary)
+        if as_json
+        else f"{count} documents in {out / DOCUMENTS}, {coined} with a coined choice."
+    )
+
+
+@app.command()
+def show(
+    index: Annotated[int, typer.Argument(min=0, help="Which document.")] = 0,
+    size: Size = "nano",
+    seed: Seed = 0,
+    split: OneSplit = Split.TRAIN,
+    preset: Preset = None,
+    dial: Dial = None,
+) -> None:
+    """Print one document: source, request, plans, sections in reading order, dependencies."""
+    taught = _chronicle(size, seed, split, preset, dial).document(index).taught
+    answer = taught.answer
+    print(f"{taught.article.text}\n\n>>> {answer.request}")
+    for lane in answer.lane_at_position:
+        outline = " ".join(node.objective for node in answer.plans[lane].nodes)
+        print(f"\n--- lane {lane}: {outline}\n\n{answer.sections[lane].text}")
+    for link in answer.dependencies:
+        what = f"{link.coined.entropy_bits:g} bits" if link.coined else f"fact {link.fact_id}"
+        print(f"\nlane {link.owner.lane} -> lane {link.receiver.lane}: ", end="")
+        print(f"{link.owner.quote.text!r} -> {link.receiver.quote.text!r} ({what})")
+
+
+@app.command()
+def tokenizer(
+    out: Annotated[Path, typer.Option(help="The tokenizer.json to write.")],
+) -> None:
+    """Make the nano tokenizer from Chronicle's own words; the same bytes every time."""
+    from pdt.teacher.chronicle.vocabulary import nano_tokenizer
+
+    if not out.parent.is_dir():
+        raise UsageError(f"{out.parent} is not a directory.\nMake it, or choose another --out.")
+    text = nano_tokenizer(most=load_config("nano").trunk.shape.vocabulary)
+    with atomic_path(out) as partial:
+        partial.write_text(text, encoding="utf-8")
+    print(f"{len(json.loads(text)['model']['vocab'])} pieces in {out}")
+
+
+def _chronicle(
+    size: str, seed: int, split: Split, preset: str | None, dial: list[str] | None
+) -> "Chronicle":
+    from pdt.sources.chronicle.dials import turn_dials
+    from pdt.sources.chronicle.meter import Meter
+    from pdt.teacher.chronicle import Chronicle
+    from pdt.tokenizer import load_tokenizer
+
+    dials = turn_dials(size, dial or ())
+    config = load_config(preset or ("nano" if dials.size == "nano" else "canonical"))
+    return Chronicle(seed, split, dials, Meter(load_tokenizer(config.records.tokenizer)))

@@ -1,0 +1,1 @@
+"""From a taught document to a tokenized training record. Paper: §4.3."""

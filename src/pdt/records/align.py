@@ -1,0 +1,104 @@
+"""From the characters of a section to its tokens, and from tokens to blocks.
+
+A token belongs to a quote when it covers at least one of the quote's characters. A character of
+several bytes may be split over tokens that all cover it; all of them belong.
+
+Paper: §4.3.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from pdt.config import PdtConfig
+from pdt.records.prompt import prompt_text
+from pdt.sources.quote import Quote
+from pdt.teacher.answer import TargetSection
+from pdt.teacher.document import TaughtDocument
+from pdt.tokenizer import StudentTokenizer
+
+
+@dataclass(frozen=True)
+class LaneTokens:
+    """One section as the student writes it: its tokens, one EOS, in blocks of τ."""
+
+    ids: tuple[int, ...]
+    """Every token, EOS last."""
+    starts: tuple[int, ...]
+    ends: tuple[int, ...]
+    """Characters covered by each token but EOS; both never decrease."""
+    block_tokens: int
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of this lane, the last one perhaps not complete."""
+        return -(-len(self.ids) // self.block_tokens)
+
+    @property
+    def published_blocks(self) -> int:
+        """Blocks that write a note: those completed by prose, before EOS stops the lane."""
+        return len(self.starts) // self.block_tokens
+
+    def block_of(self, token: int) -> int:
+        return token // self.block_tokens
+
+    def tokens_of(self, start: int, end: int) -> range:
+        """The tokens that cover characters `start` to `end`."""
+        return range(bisect_right(self.ends, start), bisect_left(self.starts, end))
+
+    def tokens_of_quote(self, quote: Quote) -> range:
+        return self.tokens_of(quote.start, quote.end)
+
+    def blocks_of_quote(self, quote: Quote) -> range:
+        """Every block that the quote touches."""
+        tokens = self.tokens_of_quote(quote)
+        if not tokens:
+            return range(0)
+        return range(self.block_of(tokens[0]), self.block_of(tokens[-1]) + 1)
+
+
+@dataclass(frozen=True)
+class DocumentTokens:
+    """A whole document as the student sees it."""
+
+    source_tokens: int
+    """Length of the article alone."""
+    prompt: tuple[int, ...]
+    """Source and request, once for all lanes."""
+    lanes: tuple[LaneTokens, ...]
+    """One entry per section."""
+
+
+def tokenize_document(
+    document: TaughtDocument, config: PdtConfig, tokenizer: StudentTokenizer
+) -> DocumentTokens:
+    """Source, prompt and sections in the student's tokens."""
+    prompt = prompt_text(document.article, document.answer.request, config.records.prompt_format)
+    return DocumentTokens(
+        source_tokens=len(tokenizer.encode(document.article.text).ids),
+        prompt=tuple(tokenizer.encode(prompt).ids),
+        lanes=tuple(
+            tokenize_section(section, tokenizer, block_tokens=config.lanes.block_tokens)
+            for section in document.answer.sections
+        ),
+    )
+
+
+def tokenize_section(
+    section: TargetSection, tokenizer: StudentTokenizer, *, block_tokens: int
+) -> LaneTokens:
+    """The student's tokens of one section, and the EOS that lets the lane learn to stop."""
+    encoded = tokenizer.encode(section.text)
+    starts, ends = monotone(encoded.spans)
+    return LaneTokens((*encoded.ids, tokenizer.eos_id), starts, ends, block_tokens)
+
+
+def monotone(spans: Sequence[tuple[int, int]]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Starts and ends, where neither falls below the one before.
+
+    Tokenizers report an empty span for a token they cannot place; it takes its neighbour's edge.
+    """
+    starts = accumulate((start for start, _ in spans), max)
+    ends = accumulate((end for _, end in spans), max)
+    return tuple(starts), tuple(ends)

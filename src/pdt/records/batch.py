@@ -1,0 +1,160 @@
+"""Shards read back as torch batches: ragged documents padded to the longest of the batch.
+
+Integers pad with -1, masks with false, vectors with zero. Lanes keep the order of the record; the
+trainer draws `physical_of_semantic` and permutes the K axis itself.
+
+Paper: §4.3, §6.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pdt.config import PdtConfig
+from pdt.errors import BindingMismatch, UsageError
+from pdt.provenance import check_manifest
+from pdt.records.arrays import PAD
+from pdt.records.shards import ARRAYS, Shard
+from pdt.records.verify import corpus_config, corpus_shards
+from pdt.terms import Split
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class RecordBatch:
+    """B documents. Every tensor is a field of TrainingRecord with the axis B in front."""
+
+    record_ids: tuple[str, ...]
+    dependency_ids: tuple[tuple[str, ...], ...]
+    coined_choice_ids: tuple[tuple[str | None, ...], ...]
+    prompt_tokens_BS: "Tensor"
+    section_tokens_BKT: "Tensor"
+    section_lengths_BK: "Tensor"
+    presentation_rank_BK: "Tensor"
+    fact_embeddings_BFE: "Tensor"
+    negative_embeddings_BFE: "Tensor"
+    plan_targets_BKNP: "Tensor"
+    node_valid_BKN: "Tensor"
+    owner_lane_BF: "Tensor"
+    owner_node_BF: "Tensor"
+    lane_role_BKF: "Tensor"
+    permitted_BKF: "Tensor"
+    active_node_BKU: "Tensor"
+    role_BKUF: "Tensor"
+    dependency_owner_BR: "Tensor"
+    dependency_owner_block_BR: "Tensor"
+    dependency_receiver_BR: "Tensor"
+    dependency_entropy_bits_BR: "Tensor"
+    dependency_token_BKT: "Tensor"
+    edge_dependency_BJ: "Tensor"
+    edge_token_BJ: "Tensor"
+    edge_coined_BJ: "Tensor"
+
+    @property
+    def prompt_valid_BS(self) -> "Tensor":
+        return self.prompt_tokens_BS >= 0
+
+    @property
+    def token_valid_BKT(self) -> "Tensor":
+        return self.section_tokens_BKT >= 0
+
+    @property
+    def block_valid_BKU(self) -> "Tensor":
+        return self.active_node_BKU >= 0
+
+    @property
+    def fact_valid_BF(self) -> "Tensor":
+        return self.owner_lane_BF >= 0
+
+    @property
+    def edge_valid_BJ(self) -> "Tensor":
+        return self.edge_dependency_BJ >= 0
+
+    @property
+    def lane_at_position_BK(self) -> "Tensor":
+        """π of Eq. 8: which lane stands first, second, third."""
+        return self.presentation_rank_BK.argsort(dim=1)
+
+
+class RecordShards:
+    """A compiled corpus, whole and checked, as a sequence of records."""
+
+    def __init__(self, directory: Path, *, split: Split | None = None) -> None:
+        names = corpus_shards(directory)
+        check_manifest(directory, names)
+        self.directory = directory
+        self.config: PdtConfig = corpus_config(directory)
+        self.shards = [Shard(directory / name) for name in names]
+        self.split = split
+
+    def require_tokenizer(self, sha256: str) -> None:
+        """Refuse a student that would read these tokens as other text."""
+        for shard in self.shards:
+            bound = shard.binding["tokenizer"]["sha256"]
+            if bound != sha256:
+                raise BindingMismatch(
+                    f"{shard.path} was compiled with another tokenizer.",
+                    [("tokenizer sha256", bound, sha256)],
+                    "Compile the documents again with the student's tokenizer.",
+                    sides=("shard", "student"),
+                )
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Each record of the split as arrays, in stored order."""
+        for shard in self.shards:
+            for row in shard.rows(with_document=False):
+                if self.split is None or row["split"] == self.split:
+                    yield row
+
+    def batches(self, size: int, *, seed: int | None = None) -> Iterator[RecordBatch]:
+        """Batches of `size` documents, the last one perhaps smaller.
+
+        With a seed, shards and the records inside each shard are shuffled; one shard is in memory.
+        """
+        if size < 1:
+            raise UsageError(f"A batch of {size} documents holds nothing; give 1 or more.")
+        rows: list[dict[str, Any]] = []
+        for row in self.rows() if seed is None else self._shuffled(seed):
+            rows.append(row)
+            if len(rows) == size:
+                yield collate(rows)
+                rows = []
+        if rows:
+            yield collate(rows)
+
+    def _shuffled(self, seed: int) -> Iterator[dict[str, Any]]:
+        draw = np.random.default_rng(seed)
+        for index in draw.permutation(len(self.shards)):
+            rows = [
+                row
+                for row in self.shards[index].rows(with_document=False)
+                if self.split is None or row["split"] == self.split
+            ]
+            yield from (rows[place] for place in draw.permutation(len(rows)))
+
+
+def collate(rows: Sequence[dict[str, Any]]) -> RecordBatch:
+    """Rows padded to the longest of each axis, and stacked."""
+    import torch
+
+    tensors: dict[str, Any] = {}
+    for name, axes in ARRAYS.items():
+        stem, _, letters = name.rpartition("_")
+        arrays = [row[name] for row in rows]
+        shape = [max(array.shape[axis] for array in arrays) for axis in range(len(axes.letters))]
+        dtype = np.dtype("int64") if axes.dtype.startswith("int") else np.dtype(axes.dtype)
+        filler = PAD if dtype.kind == "i" else 0
+        stacked = np.full((len(rows), *shape), filler, dtype=dtype)
+        for target, array in zip(stacked, arrays, strict=True):
+            target[tuple(slice(size) for size in array.shape)] = array
+        tensors[f"{stem}_B{letters}"] = torch.from_numpy(stacked)
+    tensors["record_ids"] = tuple(row["record_id"] for row in rows)
+    for name in ("dependency_ids", "coined_choice_ids"):
+        tensors[name] = tuple(tuple(row[name]) for row in rows)
+    assert tensors.keys() == {field.name for field in fields(RecordBatch)}
+    return RecordBatch(**tensors)

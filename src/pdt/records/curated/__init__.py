@@ -1,0 +1,12 @@
+"""Four long-form records written by hand, to inspect the whole contract (not a training corpus).
+
+A record is a folder of three files a person can read and edit: `source.md`, `facts.txt` (Stage A)
+and `answer.md` (Stage B). Quotes are marked where they stand, `[f3|these words]`; their offsets are
+counted when the record is read, never written by hand. All four events are invented.
+
+Paper: §4.3 (four separately curated examples), §7.4.
+"""
+
+from pdt.records.curated.read import CuratedRecord, curated_names, read_curated
+
+__all__ = ["CuratedRecord", "curated_names", "read_curated"]

@@ -1,0 +1,367 @@
+"""The source: one world told as an encyclopedia article with headings and citations.
+
+The article is arranged by phase, by theme or by party, drawn apart from any request, so its
+headings do not give a request's decomposition away.
+"""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pdt.sources.chronicle.dials import Dials
+from pdt.sources.chronicle.meter import Meter
+from pdt.sources.chronicle.phrasing import (
+    Remarks,
+    Results,
+    Sentence,
+    Topics,
+    capital,
+    tell,
+)
+from pdt.sources.chronicle.works import Work, draw_works
+from pdt.sources.chronicle.world import World, WorldFact
+from pdt.terms import Split
+
+AXES = ("phase", "theme", "party")
+
+LEADS = (
+    "{Event} began in {began} and ended in {ended}.",
+    "{Event} lasted from {began} to {ended}.",
+    "{Event} took place in the years from {began} to {ended}.",
+)
+PARTIES_NAMED = (
+    "Three parties took part in it: {a}, {b} and {c}.",
+    "The main parties were {a}, {b} and {c}.",
+    "It involved {a}, {b} and {c}.",
+)
+PHASE_HEADINGS = (
+    ("Background", "Before the {noun}", "Origins"),
+    ("The {noun}", "Course of the {noun}", "Main events"),
+    ("Aftermath", "After the {noun}", "Later years"),
+)
+THEME_HEADINGS = (
+    ("People", "People involved"),
+    ("Money and supplies", "Supplies"),
+    ("Places", "Places and works"),
+)
+NEUTRAL_HEADINGS = ("Overview", "Main account")
+CELL_THEMES = ("People", "Supplies", "Places")
+CELL_PHASES = ("before the {noun}", "during the {noun}", "after the {noun}")
+PARTY_THEMES = ("its people", "its means", "its places")
+
+BODY_NOTES = {
+    "abbey": (
+        "An old foundation with wide lands, it kept better records than any of its neighbors.",
+        "Its abbots were used to speaking for the villages around them, whether asked or not.",
+    ),
+    "chapter": (
+        "Made up of some twenty canons, it owned houses in almost every street.",
+        "It preferred slow procedures, and its enemies said that it simply preferred delay.",
+    ),
+    "company": (
+        "It had begun as a partnership of a few shipowners and had grown with the river trade.",
+        "Profit was its declared aim, but it could be generous when its name was at stake.",
+    ),
+    "council": (
+        "Its members were chosen for life and met twice a week above the customs house.",
+        "It was proud of its independence and rarely acted without a vote.",
+    ),
+    "guild": (
+        "It united several crafts that had once been bitter rivals.",
+        "Membership was costly, yet it gave even modest workshops a voice in public affairs.",
+    ),
+    "league": (
+        "It was a loose alliance of small towns, held together by a common fear of larger ones.",
+        "Its decisions came late, but once they were made they were usually kept.",
+    ),
+    "militia": (
+        "It was raised from the outlying farms and drilled on the common after church.",
+        "Discipline varied from parish to parish, though nobody doubted its endurance.",
+    ),
+    "senate": (
+        "It had inherited its forms from an older age and guarded them with some vanity.",
+        "Most of its business was done by three or four families who knew each other well.",
+    ),
+}
+PARTY_INTRODUCTIONS = (
+    "{Party} was the oldest of the three.",
+    "The second of the three was {party}.",
+    "Last among the three came {party}.",
+)
+PARTY_CLOSINGS = (
+    "Visitors from other regions often remarked on how seriously it took its duties.",
+    "Its seal can be found on many documents of the period.",
+    "Much of what is known about it comes from accounts that were never meant to be read outside.",
+    "Later generations have judged it by the events described here, which is not wholly fair.",
+    "At the time in question it was neither at its strongest nor at its weakest.",
+)
+LATER_VIEWS = (
+    "The first full account of {event} was compiled within living memory by an unnamed clerk.",
+    "It is a partial text, warm in praise of its patrons, yet its dates have stood up well.",
+    "Two centuries later the story was rediscovered by local schoolmasters, who printed extracts.",
+    "They tended to see in it a lesson about unity, and they passed over whatever did not fit.",
+    "Modern research has been more interested in ordinary participants than in leaders.",
+    "Account books, wills and court rolls have corrected many details of the older version.",
+    "Even so, large gaps remain, above all for the months in which nobody had leisure to write.",
+    "Several collections were lost to damp and neglect before anyone thought of copying them.",
+    "There is still no agreement about how far the outcome was planned by anyone.",
+    "What seems certain is that none of the three parties obtained all that it had hoped for.",
+)
+COUNTRY = (
+    "The country around {place} was a patchwork of small farms, common pasture and old woods.",
+    "Its soil was heavy, its lanes were deep, and a cart could lose half a day to one bad hill.",
+    "{a} and {b} lay within a day of each other and had quarreled for as long as anyone could say.",
+    "{c} stood a little apart, nearer to the hills, and was thought to be proud of it.",
+    "Most people lived by what they could grow, weave or carry, and few had savings of any kind.",
+    "News traveled with peddlers and drovers, so a rumor could outrun a letter by several days.",
+    "Coin of a dozen mints passed from hand to hand, and every market kept its own scales.",
+    "Old families counted for much, yet a clever stranger could rise within a few years.",
+    "Courts met four times a year, and between sessions custom had to do the work of law.",
+    "In such a setting even a modest disturbance could reach a long way, as {event} would show.",
+)
+MEMORY = (
+    "For a generation {event} was a living memory, and witnesses could be found in every parish.",
+    "They did not always agree, but they tended to recall the same places and the same few names.",
+    "Songs and sayings kept some details alive that no official paper had thought worth recording.",
+    "After that the subject faded, until a quarrel over land brought the papers back into court.",
+    "Since then it has been taught to children, carved on a stone and argued over in the press.",
+    "Each side has kept its own relics, a key here and a torn page there, and shows them gladly.",
+    "Where the evidence is thin, invention has filled the gaps, sometimes with great skill.",
+    "A yearly walk along the old roads, begun in a spirit of reconciliation, still draws a crowd.",
+)
+
+
+@dataclass
+class DraftParagraph:
+    """Sentences, and after each of them the works that are cited for it."""
+
+    sentences: list[Sentence]
+    cited: dict[int, list[Work]] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        return " ".join(sentence.text for sentence in self.sentences)
+
+
+DraftSection = tuple[str | None, list[DraftParagraph]]
+"""A heading (none for the lead) and what stands under it."""
+
+
+@dataclass
+class Draft:
+    """An article before it becomes markup."""
+
+    title: str
+    sections: list[DraftSection]
+    works: tuple[Work, ...]
+
+    @property
+    def text(self) -> str:
+        parts = [f"# {self.title}"]
+        for heading, paragraphs in self.sections:
+            parts += [f"## {heading}"] if heading else []
+            parts += [paragraph.text for paragraph in paragraphs]
+        return "\n\n".join(parts)
+
+
+def key_of(fact: WorldFact, axis: str) -> int:
+    """Where a fact falls on one axis: its phase, its theme, or its party."""
+    if axis == "phase":
+        return int(fact.deed.phase)
+    return int(fact.deed.theme) if axis == "theme" else fact.party
+
+
+def even_chunks(facts: Sequence[WorldFact], most: int) -> list[Sequence[WorldFact]]:
+    """Consecutive parts of at most `most`, as equal in size as can be."""
+    parts = -(-len(facts) // most)
+    return [facts[len(facts) * i // parts : len(facts) * (i + 1) // parts] for i in range(parts)]
+
+
+def draft_article(
+    stream: random.Random, world: World, split: Split, dials: Dials, meter: Meter
+) -> Draft:
+    """The world as an article whose length is within the dials."""
+    narrate = _Narrator(stream, world, split, dials)
+    sections: list[DraftSection] = [(None, [narrate.lead()])]
+    if dials.detail == 2:
+        sections.append(("The country", narrate.essay(COUNTRY)))
+        sections.append(("The three parties", narrate.parties()))
+    sections += narrate.body()
+    if dials.detail == 2:
+        sections.append(("Memory", narrate.essay(MEMORY)))
+        sections.append(("Sources and later views", narrate.essay(LATER_VIEWS)))
+    works = draw_works(stream, world, 20 if dials.detail == 2 else stream.randrange(2, 5))
+    draft = Draft(world.title, sections, works)
+    _fit(stream, draft, world, dials, meter)
+    _cite(stream, draft)
+    return draft
+
+
+class _Narrator:
+    """Writes the parts of one article."""
+
+    def __init__(self, stream: random.Random, world: World, split: Split, dials: Dials) -> None:
+        self.stream, self.world, self.split, self.dials = stream, world, split, dials
+        self.topics = Topics(stream, world)
+        self.results = Results(stream)
+
+    def lead(self) -> DraftParagraph:
+        world = self.world
+        first = self.stream.choice(LEADS).format(
+            Event=capital(world.event), began=world.began, ended=world.ended
+        )
+        a, b, c = (party.full for party in world.parties)
+        second = self.stream.choice(PARTIES_NAMED).format(a=a, b=b, c=c)
+        texts = [first, world.category.opening, second] if self.dials.detail else [first, second]
+        return DraftParagraph([Sentence(text) for text in texts])
+
+    def parties(self) -> list[DraftParagraph]:
+        closings = self.stream.sample(PARTY_CLOSINGS, 3)
+        return [
+            DraftParagraph(
+                [
+                    Sentence(opening.format(party=party.full, Party=capital(party.full))),
+                    *map(Sentence, BODY_NOTES[party.body]),
+                    Sentence(closing),
+                ]
+            )
+            for party, opening, closing in zip(
+                self.world.parties, PARTY_INTRODUCTIONS, closings, strict=True
+            )
+        ]
+
+    def essay(self, texts: Sequence[str]) -> list[DraftParagraph]:
+        """A connected passage of two paragraphs, without facts of its own."""
+        a, b, c = (party.place for party in self.world.parties)
+        told = [
+            Sentence(text.format(event=self.world.event, place=self.world.place, a=a, b=b, c=c))
+            for text in texts
+        ]
+        half = (len(told) + 1) // 2
+        return [DraftParagraph(told[:half]), DraftParagraph(told[half:])]
+
+    def body(self) -> list[DraftSection]:
+        axis = self.stream.choice(AXES)
+        if self.dials.detail == 2:
+            second = self.stream.choice([other for other in AXES if other != axis])
+            return self._cells(axis, second)
+        groups = self._groups(self.world.facts, axis)
+        sections: list[DraftSection] = [
+            (self._heading(axis, key), self._paragraphs(facts, (axis,))) for key, facts in groups
+        ]
+        if self.dials.detail == 0 and self.stream.random() < 0.3:
+            # Two groups under one heading: the number of headings says nothing about a split.
+            _, paragraphs = sections.pop(1)
+            sections[0] = (self.stream.choice(NEUTRAL_HEADINGS), sections[0][1] + paragraphs)
+        return sections
+
+    def _cells(self, axis: str, second: str) -> list[DraftSection]:
+        return [
+            (self._cell_heading(facts[0], axis, second), self._paragraphs(facts, (axis, second)))
+            for _, group in self._groups(self.world.facts, axis)
+            for _, facts in self._groups(group, second)
+        ]
+
+    def _groups(self, facts: Sequence[WorldFact], axis: str) -> list[tuple[int, list[WorldFact]]]:
+        keys = [key for key in range(3) if any(key_of(fact, axis) == key for fact in facts)]
+        if axis != "phase":
+            self.stream.shuffle(keys)
+        return [(key, [fact for fact in facts if key_of(fact, axis) == key]) for key in keys]
+
+    def _paragraphs(
+        self, facts: Sequence[WorldFact], axes: tuple[str, ...]
+    ) -> list[DraftParagraph]:
+        facts = list(facts)
+        self.stream.shuffle(facts)
+        if self.dials.detail:
+            facts.sort(key=lambda fact: (fact.deed.phase, fact.year))
+        most = 3 if self.dials.detail else self.stream.choice((2, 3))
+        paragraphs = []
+        used: set[str] = set()
+        for number, chunk in enumerate(even_chunks(facts, most)):
+            sentences = []
+            topic = None
+            if self.dials.detail == 2:
+                topic = self._topic(axes[number % len(axes)], facts[0])
+            if topic:
+                sentences.append(Sentence(topic))
+            named: set[int] = set()
+            for fact in chunk:
+                sentences += self._fact(fact, used, short=fact.party in named)
+                named.add(fact.party)
+            paragraphs.append(DraftParagraph(sentences))
+        return paragraphs
+
+    def _topic(self, axis: str, fact: WorldFact) -> str | None:
+        keys = {"phase": fact.deed.phase, "theme": fact.deed.theme, "party": fact.party}
+        return self.topics.on(keys[axis])
+
+    def _fact(self, fact: WorldFact, used: set[str], *, short: bool) -> list[Sentence]:
+        detail = self.dials.detail
+        told = tell(
+            self.stream,
+            self.world,
+            fact,
+            self.split,
+            used,
+            short=short,
+            reason=detail == 2 or (detail == 1 and self.stream.random() < 0.5),
+            dated=float(detail > 0),
+        )
+        return [told, Sentence(self.results.next(fact))] if detail == 2 else [told]
+
+    def _heading(self, axis: str, key: int) -> str:
+        if axis == "party":
+            return capital(self.world.parties[key].full)
+        pool = PHASE_HEADINGS[key] if axis == "phase" else THEME_HEADINGS[key]
+        return self.stream.choice(pool).format(noun=self.world.category.noun)
+
+    def _cell_heading(self, fact: WorldFact, axis: str, second: str) -> str:
+        party = capital(self.world.parties[fact.party].full)
+        phase = CELL_PHASES[fact.deed.phase].format(noun=self.world.category.noun)
+        if {axis, second} == {"phase", "theme"}:
+            return f"{CELL_THEMES[fact.deed.theme]} {phase}"
+        if {axis, second} == {"phase", "party"}:
+            return f"{party} {phase}"
+        return f"{party} and {PARTY_THEMES[fact.deed.theme]}"
+
+
+def _fit(stream: random.Random, draft: Draft, world: World, dials: Dials, meter: Meter) -> None:
+    """Add remarks until the article is long enough; a bare article is never too long."""
+    tokens = meter.estimate(draft.text)
+    least = dials.source_tokens.min + dials.source_tokens.min // 50 + 4
+    if tokens >= least:
+        return
+    facts = {fact.id: fact for fact in world.facts}
+    remarks = Remarks(stream)
+    places = [
+        (paragraph, sentence)
+        for _, paragraphs in draft.sections
+        for paragraph in paragraphs
+        for sentence in paragraph.sentences
+        if sentence.fact
+    ]
+    stream.shuffle(places)
+    for paragraph, sentence in places:
+        text = remarks.next(facts[sentence.fact or ""]) if tokens < least else None
+        if text:
+            remark = Sentence(text)
+            after = paragraph.sentences.index(sentence) + 1
+            if after < len(paragraph.sentences) and not paragraph.sentences[after].fact:
+                after += 1  # what came of it stays next to the fact
+            paragraph.sentences.insert(after, remark)
+            tokens += meter.estimate(" " + remark.text)
+
+
+def _cite(stream: random.Random, draft: Draft) -> None:
+    """Cite each fact's paragraph; every work is used before one is used again."""
+    queue: list[Work] = []
+    for _, paragraphs in draft.sections:
+        for paragraph in paragraphs:
+            last = len(paragraph.sentences) - 1
+            stated = [i for i, s in enumerate(paragraph.sentences) if s.fact]
+            places = {last, stated[0]} if len(stated) > 1 else {last}
+            for place in sorted(places):
+                if not queue:
+                    queue = stream.sample(draft.works, len(draft.works))
+                paragraph.cited[place] = [queue.pop()]

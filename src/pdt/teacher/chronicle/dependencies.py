@@ -1,0 +1,150 @@
+"""Which lanes depend on one another: on a coined name, on a source fact, or not at all.
+
+Paper: §4.2 (cross-lane references are optional, and none is invented to make the bus look useful).
+"""
+
+import random
+from dataclasses import dataclass
+
+from pdt.sources.chronicle.dials import Dials
+from pdt.sources.chronicle.meter import Meter
+from pdt.sources.chronicle.world import WorldFact
+from pdt.teacher.chronicle.coins import Coin, draw_coin
+from pdt.teacher.chronicle.placement import BLOCK, measured_lag, place
+from pdt.teacher.chronicle.section import LaneDraft, Mark, Node, Piece, sentence_of
+
+RECALLS = (
+    "Here too one should keep in mind {name}.",
+    "It is best understood together with {name}.",
+    "Anyone who followed these things also knew of {name}.",
+    "A fair account has to mention in the same breath {name}.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One dependency between two positions of the presentation order."""
+
+    id: str
+    owner: int
+    receiver: int
+    coin: Coin | None = None
+    fact: WorldFact | None = None
+
+
+def link_lanes(
+    choices: random.Random,
+    layout: random.Random,
+    lanes: list[LaneDraft],
+    dials: Dials,
+    meter: Meter,
+) -> list[Link] | None:
+    """Write this document's dependencies into its sections; None if they do not fit.
+
+    `choices` draws what is coined, `layout` where it stands: trying another layout never changes
+    the choice, so the choices stay uniform.
+    """
+    kind = choices.random()
+    if kind < dials.coined_share:
+        links = _coined(choices, layout, lanes, dials, meter)
+    elif kind < dials.coined_share + dials.ordinary_share:
+        links = _ordinary(layout, lanes, meter)
+    else:
+        return []
+    if links is None or not _all_hold(links, lanes, meter, dials):
+        return None
+    return links
+
+
+def _coined(
+    choices: random.Random,
+    layout: random.Random,
+    lanes: list[LaneDraft],
+    dials: Dials,
+    meter: Meter,
+) -> list[Link] | None:
+    links: list[Link] = []
+    for number in range(choices.randrange(dials.coins) + 1):
+        coin = draw_coin(choices, choices.choice(dials.bits), second=number == 1)
+        owner = layout.randrange(2)
+        receivers = list(range(owner + 1, 3))
+        layout.shuffle(receivers)
+        receivers = receivers[: layout.randrange(dials.receivers) + 1]
+        mark = f"c{number + 1}"
+        naming = sentence_of(layout.choice(coin.thing.naming), coin.name, "coin", mark)
+        for count, receiver in enumerate(receivers):
+            recalling = sentence_of(layout.choice(coin.thing.recalling), coin.name, "use", mark)
+            lags = layout.sample(dials.lags, len(dials.lags))
+            nodes = place(
+                layout,
+                (lanes[owner], lanes[receiver]),
+                (naming, recalling),
+                lags,
+                meter,
+                barrier_tokens=dials.barrier_tokens,
+                owner_placed=count > 0,
+            )
+            if nodes is None:
+                return None
+            if count == 0:
+                _also(nodes[0], f"give the {coin.thing.noun} its name")
+            _also(nodes[1], f"recall the {coin.thing.noun} by its name")
+            links.append(Link(f"d{len(links) + 1}", owner, receiver, coin=coin))
+            nodes[1].dependencies.append(links[-1].id)
+    return links
+
+
+def _ordinary(stream: random.Random, lanes: list[LaneDraft], meter: Meter) -> list[Link] | None:
+    """A later section refers to a fact that an earlier one owns."""
+    owner = stream.randrange(2)
+    receiver = stream.randrange(owner + 1, 3)
+    told = [(node, fact) for node in lanes[owner].nodes for fact in node.facts]
+    stream.shuffle(told)
+    for node, fact in told:
+        words = fact.deed.definite_with(fact.value)
+        recalling = sentence_of(stream.choice(RECALLS), words, "use", fact.id)
+        _mark_as_coin(node, fact.id)
+        nodes = place(
+            stream,
+            (lanes[owner], lanes[receiver]),
+            (recalling, recalling),
+            stream.sample((1, 2, 3), 3),
+            meter,
+            owner_placed=True,
+        )
+        if nodes is not None:
+            _also(nodes[1], f"recall the {fact.deed.cue}")
+            nodes[1].references.append(fact.id)
+            nodes[1].dependencies.append("d1")
+            return [Link("d1", owner, receiver, fact=fact)]
+    return None
+
+
+def _mark_as_coin(node: Node, fact_id: str) -> None:
+    """The owner's words for a fact are the first end of a dependency too."""
+    for index, piece in enumerate(node.pieces):
+        for mark in piece.marks:
+            if mark.kind == "fact" and mark.id == fact_id:
+                again = Mark("coin", mark.id, mark.start, mark.end)
+                node.pieces[index] = Piece(piece.text, (*piece.marks, again))
+                return
+
+
+def _also(node: Node, task: str) -> None:
+    node.objective = f"{node.objective.removesuffix('.')}, and {task}."
+
+
+def _all_hold(links: list[Link], lanes: list[LaneDraft], meter: Meter, dials: Dials) -> bool:
+    """A later sentence may have moved an earlier word: measure every link once more."""
+    coins = list(dict.fromkeys(link.coin for link in links))
+    return all(
+        measured_lag(
+            lanes[link.owner],
+            lanes[link.receiver],
+            link.fact.id if link.fact else f"c{coins.index(link.coin) + 1}",
+            meter,
+            dials.barrier_tokens if link.coin else BLOCK - 1,
+        )
+        is not None
+        for link in links
+    )

@@ -1,0 +1,136 @@
+"""Where a coined name and its use may stand, so that a note can carry it across the barrier.
+
+The owner's word must lie in a block that is completed; the receiver's word lies `lag` blocks later.
+Both are decided on tokens.
+
+Paper: §4.2 (Stage B), Fig. 3.
+"""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pdt.sources.chronicle.meter import Meter
+from pdt.teacher.answer import PARAGRAPH_BREAK
+from pdt.teacher.chronicle.section import LaneDraft, Node, Piece
+
+BLOCK = 32
+WINDOW = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A place for one more sentence, and about where its marked word would fall."""
+
+    node: int
+    piece: int
+    token: int
+
+
+def spots(lane: LaneDraft, piece: Piece, meter: Meter) -> list[Spot]:
+    """Every place in the lane that does not part a fact from what is said about it."""
+    mark = piece.marks[0]
+    before = meter.estimate(" " + piece.text[: mark.start].rstrip())
+    found, tokens = [], 0
+    for number, node in enumerate(lane.nodes):
+        for index, here in enumerate(node.pieces):
+            tokens += meter.estimate((PARAGRAPH_BREAK if not index and number else " ") + here.text)
+            if index + 1 == len(node.pieces) or node.pieces[index + 1].marks:
+                found.append(Spot(number, index + 1, tokens + before))
+    return found
+
+
+def insert(lane: LaneDraft, spot: Spot, piece: Piece) -> Node:
+    node = lane.nodes[spot.node]
+    node.pieces.insert(spot.piece, piece)
+    return node
+
+
+def remove(lane: LaneDraft, spot: Spot) -> None:
+    del lane.nodes[spot.node].pieces[spot.piece]
+
+
+def pairs_with_lag(
+    owner: Sequence[Spot], receiver: Sequence[Spot], lag: int
+) -> list[tuple[Spot, Spot]]:
+    """The places for both ends that should be `lag` blocks apart."""
+    return [
+        (first, second)
+        for first in owner
+        for second in receiver
+        if second.token // BLOCK - first.token // BLOCK == lag
+    ]
+
+
+def to_barrier(token: int) -> int:
+    """Tokens that follow in the same block."""
+    return BLOCK - 1 - token % BLOCK
+
+
+def measured_lag(
+    owner: LaneDraft,
+    receiver: LaneDraft,
+    mark_id: str,
+    meter: Meter,
+    barrier_tokens: int = BLOCK - 1,
+) -> int | None:
+    """Blocks from the owner's words to the receiver's, or None if no note can carry them."""
+    coined = _tokens(owner, "coin", mark_id, meter)
+    used = _tokens(receiver, "use", mark_id, meter)
+    if coined is None or used is None:
+        return None
+    (_, last, total), (first, end, _) = coined, used
+    published = (last // BLOCK + 1) * BLOCK <= total and to_barrier(last) <= barrier_tokens
+    lag = first // BLOCK - last // BLOCK
+    return lag if published and lag >= 1 and end // BLOCK - last // BLOCK <= WINDOW else None
+
+
+def _tokens(lane: LaneDraft, kind: str, mark_id: str, meter: Meter) -> tuple[int, int, int] | None:
+    """First and last token of a mark, and the number of tokens of the section."""
+    mark = next((m for _, m in lane.marks() if m.kind == kind and m.id == mark_id), None)
+    if mark is None:
+        return None
+    spans = meter.spans(lane.text)
+    inside = [i for i, (a, b) in enumerate(spans) if a < mark.end and b > mark.start]
+    return (inside[0], inside[-1], len(spans)) if inside else None
+
+
+def place(
+    stream: random.Random,
+    ends: tuple[LaneDraft, LaneDraft],
+    pieces: tuple[Piece, Piece],
+    lags: Sequence[int],
+    meter: Meter,
+    *,
+    barrier_tokens: int = BLOCK - 1,
+    owner_placed: bool = False,
+) -> tuple[Node, Node] | None:
+    """Insert both sentences so that their lag is one of `lags`, the first if it can be had.
+
+    The owner's word ends at most `barrier_tokens` before its block does. With `owner_placed` the
+    owner's words already stand in its section and only the use is inserted.
+    """
+    owner, receiver = ends
+    mark_id = pieces[1].marks[0].id
+    for lag in lags:
+        if owner_placed:
+            coined = _tokens(owner, "coin", mark_id, meter)
+            assert coined is not None
+            starts = [Spot(0, 0, coined[1])]
+        else:
+            starts = [
+                spot
+                for spot in spots(owner, pieces[0], meter)
+                if to_barrier(spot.token) <= barrier_tokens + 1
+            ]
+        found = pairs_with_lag(starts, spots(receiver, pieces[1], meter), lag)
+        for first, second in stream.sample(found, min(4, len(found))):
+            if not owner_placed:
+                insert(owner, first, pieces[0])
+            target = insert(receiver, second, pieces[1])
+            if measured_lag(owner, receiver, mark_id, meter, barrier_tokens) == lag:
+                return owner.nodes[first.node], target
+            remove(receiver, second)
+            if not owner_placed:
+                remove(owner, first)
+    return None

@@ -1,0 +1,28 @@
+"""The text that Chronicle's own tokenizer is made from."""
+
+from collections.abc import Iterator
+
+from pdt.sources.chronicle.dials import MOST_BITS, turn_dials
+from pdt.sources.chronicle.meter import Meter
+from pdt.sources.chronicle.tokenizer import WordTokenizer, build_tokenizer
+from pdt.teacher.chronicle.document import Chronicle
+from pdt.terms import Split
+
+DOCUMENTS = 1500
+"""Of each split; far more than it takes to meet every word."""
+
+
+def nano_texts(count: int = DOCUMENTS) -> Iterator[str]:
+    """Every kind of nano text, with every number of coined bits, measured in words."""
+    dials = turn_dials("nano", [f"bits={list(range(1, MOST_BITS + 1))}", "coins=1"])
+    for split in Split:
+        for document in Chronicle(0, split, dials, Meter(WordTokenizer())).documents(count):
+            taught = document.taught
+            yield taught.article.text
+            yield taught.answer.request
+            yield from (section.text for section in taught.answer.sections)
+
+
+def nano_tokenizer(*, most: int) -> str:
+    """The tokenizer.json in the package, made again."""
+    return build_tokenizer(nano_texts(), most=most)

@@ -1,0 +1,276 @@
+"""What the paper asks of its data, held on the procedural corpus."""
+
+import math
+import re
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import pytest
+
+from pdt.config import PdtConfig, load_config
+from pdt.records.align import tokenize_document
+from pdt.records.checks import check_document
+from pdt.records.dependencies import place_dependency
+from pdt.sources.chronicle.article import key_of
+from pdt.sources.chronicle.dials import SIZES, turn_dials
+from pdt.sources.chronicle.meter import Meter, nano_meter
+from pdt.sources.chronicle.names import COINED
+from pdt.sources.chronicle.world import held_out_deed, split_of_event
+from pdt.teacher.chronicle import Chronicle, ChronicleDocument
+from pdt.teacher.chronicle.coins import FIRST_THINGS, SECOND_THINGS
+from pdt.terms import FactRole, Split
+from pdt.tokenizer import StudentTokenizer, load_tokenizer
+
+NANO = load_config("nano")
+ALL_COINED = ["coined_share=1", "ordinary_share=0"]
+QWEN = Path(".cache/qwen3/tokenizer.json")
+needs_qwen = pytest.mark.skipif(not QWEN.is_file(), reason="`make weights` takes Qwen3's tokenizer")
+
+
+def nano(count: int, *dials: str, seed: int = 0, split: Split = Split.TRAIN, start: int = 0):
+    chronicle = Chronicle(seed, split, turn_dials("nano", dials), nano_meter())
+    return chronicle.documents(count, start=start)
+
+
+def failures(document: ChronicleDocument, config: PdtConfig, tokenizer: StudentTokenizer):
+    return [str(failure) for failure in check_document(document.taught, config, tokenizer)]
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> StudentTokenizer:
+    return load_tokenizer(NANO.records.tokenizer)
+
+
+@pytest.mark.paper("§4.2")
+@pytest.mark.parametrize("split", list(Split))
+def test_every_nano_document_keeps_every_rule(split: Split, tokenizer: StudentTokenizer) -> None:
+    for document in nano(100, split=split):
+        assert failures(document, NANO, tokenizer) == []
+
+
+@pytest.mark.slow
+@pytest.mark.paper("§4.2")
+def test_ten_thousand_documents_keep_every_rule_without_exception(
+    tokenizer: StudentTokenizer,
+) -> None:
+    for document in nano(10_000, seed=1):
+        assert failures(document, NANO, tokenizer) == []
+
+
+@pytest.mark.paper("§2.1")
+def test_the_same_source_divides_by_the_request() -> None:
+    """Phase, theme and party each split the facts of one world in their own way."""
+    divisions = Counter()
+    for document in nano(150):
+        axis = document.taught.teacher.settings["division"]
+        divisions[axis] += 1
+        owners = defaultdict(set)
+        for roles in document.taught.answer.roles:
+            lane = next(k for k, r in enumerate(roles.lanes) if r.role is FactRole.OWNER)
+            owners[lane].add(roles.fact_id)
+        facts = document.world.facts
+        by_axis = {
+            name: {frozenset(f.id for f in facts if key_of(f, name) == key) for key in range(3)}
+            for name in ("phase", "theme", "party")
+        }
+        assert {frozenset(group) for group in owners.values()} == by_axis[axis]
+        assert len(set(map(frozenset, by_axis.values()))) == 3
+        assert min(len(group) for groups in by_axis.values() for group in groups) >= 2
+    assert min(divisions.values()) >= 30
+
+
+@pytest.mark.paper("§2.1", "§6")
+def test_no_lane_and_no_position_has_a_fixed_job() -> None:
+    orders, jobs = Counter(), Counter()
+    for document in nano(600):
+        answer = document.taught.answer
+        orders[answer.lane_at_position] += 1
+        first = answer.plans[0].nodes[0].objective
+        jobs[first] += 1
+    assert len(orders) == 6
+    assert max(orders.values()) / 600 < 0.25
+    assert max(jobs.values()) / 600 < 0.15
+
+
+def _values(text: str) -> set[str]:
+    """Numbers, and capitalized words that do not open a sentence."""
+    return set(re.findall(r"\d+|(?<=[a-z,] )[A-Z][a-z]+", text))
+
+
+@pytest.mark.paper("§4.2")
+@pytest.mark.parametrize("size", ["nano", pytest.param("canonical", marks=needs_qwen)])
+def test_every_name_and_number_of_a_section_stands_in_the_source(size: str) -> None:
+    tokenizer = load_tokenizer(load_config(size).records.tokenizer)
+    chronicle = Chronicle(2, Split.TRAIN, SIZES[size], Meter(tokenizer))
+    for document in chronicle.documents({"nano": 150, "canonical": 12}[size]):
+        answer = document.taught.answer
+        coined = {d.coined.text for d in answer.dependencies if d.coined}
+        things = {thing.noun.capitalize() for thing in FIRST_THINGS + SECOND_THINGS}
+        source = set(re.findall(r"\w+", document.taught.article.text))
+        for section in answer.sections:
+            assert _values(section.text) - coined - things <= source
+
+
+def test_other_dials_keep_the_worlds_and_the_requests() -> None:
+    plain = list(nano(20, "coined_share=0", "ordinary_share=0"))
+    for before, after in zip(plain, nano(20, *ALL_COINED, "bits=[5]"), strict=True):
+        assert before.world == after.world
+        assert before.taught.answer.request == after.taught.answer.request
+
+
+@pytest.mark.paper("§4.2")
+def test_plans_carry_no_value_of_any_fact() -> None:
+    for document in nano(200):
+        plans = " ".join(
+            node.objective for plan in document.taught.answer.plans for node in plan.nodes
+        )
+        for fact in document.world.facts:
+            assert fact.value not in plans
+        assert not any(character.isdigit() for character in plans)
+
+
+def _runs(text: str, tokenizer: StudentTokenizer, length: int) -> set[tuple[int, ...]]:
+    ids = tokenizer.encode(text).ids
+    return {tuple(ids[i : i + length]) for i in range(len(ids) - length + 1)}
+
+
+@pytest.mark.paper("§4.2")
+def test_what_is_coined_is_on_no_token_of_source_plan_or_request(
+    tokenizer: StudentTokenizer,
+) -> None:
+    for document in nano(200, *ALL_COINED, "bits=[1,2,3,4,5,6,7,8]"):
+        answer = document.taught.answer
+        plans = " ".join(node.objective for plan in answer.plans for node in plan.nodes)
+        for dependency in answer.dependencies:
+            assert dependency.coined is not None
+            word = tokenizer.encode(f" {dependency.coined.text}").ids
+            assert len(word) == 1
+            for text in (document.taught.article.text, answer.request, plans):
+                assert tuple(word) not in _runs(text, tokenizer, 1)
+            lanes = [tokenizer.encode(section.text).ids for section in answer.sections]
+            assert [ids.count(word[0]) for ids in lanes].count(1) == 2
+
+
+@pytest.mark.parametrize("bits", [1, 2, 3])
+def test_coined_choices_are_uniform(bits: int) -> None:
+    """A chi-squared statistic below its 99.9% point."""
+    counts: Counter[str] = Counter()
+    for document in nano(640, *ALL_COINED, f"bits=[{bits}]"):
+        (dependency,) = document.taught.answer.dependencies
+        assert dependency.coined is not None
+        assert dependency.coined.entropy_bits == bits
+        assert dependency.coined.alternatives == COINED[: 2**bits]
+        counts[dependency.coined.text] += 1
+    expected = 640 / 2**bits
+    statistic = sum((counts[word] - expected) ** 2 / expected for word in COINED[: 2**bits])
+    assert statistic < {1: 10.8, 2: 16.3, 3: 24.3}[bits]
+
+
+def test_the_noun_before_a_coined_word_tells_its_entropy_and_nothing_more() -> None:
+    nouns: dict[str, set[int]] = defaultdict(set)
+    for document in nano(200, *ALL_COINED, "bits=[1,2,3,4,5,6,7,8]"):
+        for dependency in document.taught.answer.dependencies:
+            for end in (dependency.owner, dependency.receiver):
+                text = document.taught.answer.sections[end.lane].text
+                before = text[: end.quote.start].split()[-3]
+                assert dependency.coined is not None
+                nouns[before].add(int(dependency.coined.entropy_bits))
+    assert sorted(next(iter(bits)) for bits in nouns.values()) == list(range(1, 9))
+    assert all(len(bits) == 1 for bits in nouns.values())
+
+
+@pytest.mark.paper("§4.2", "Fig. 3")
+@pytest.mark.parametrize("lag", [1, 2])
+def test_the_lag_between_coin_and_use_is_a_dial(lag: int, tokenizer: StudentTokenizer) -> None:
+    for document in nano(60, *ALL_COINED, f"lags=[{lag}]"):
+        tokens = tokenize_document(document.taught, NANO, tokenizer)
+        for dependency in document.taught.answer.dependencies:
+            placed = place_dependency(dependency, tokens.lanes)
+            assert placed is not None
+            assert placed.lag == lag
+
+
+@pytest.mark.paper("§3.5", "Fig. 3")
+def test_a_coined_word_can_be_held_near_the_barrier(tokenizer: StudentTokenizer) -> None:
+    """The first lesson for the bus: one bit, just before the note is written, used at once."""
+    for document in nano(40, *ALL_COINED, "bits=[1]", "lags=[1]", "barrier_tokens=6"):
+        lanes = tokenize_document(document.taught, NANO, tokenizer).lanes
+        for dependency in document.taught.answer.dependencies:
+            lane = lanes[dependency.owner.lane]
+            last = lane.tokens_of_quote(dependency.owner.quote)[-1]
+            assert 31 - last % 32 <= 6
+
+
+@pytest.mark.paper("§4.2")
+def test_documents_without_dependencies_stay_so() -> None:
+    kinds = Counter()
+    for document in nano(400):
+        dependencies = document.taught.answer.dependencies
+        if not dependencies:
+            kinds["none"] += 1
+        else:
+            kinds["coined" if dependencies[0].coined else "fact"] += 1
+    assert math.isclose(kinds["coined"] / 400, 0.5, abs_tol=0.1)
+    assert math.isclose(kinds["fact"] / 400, 0.25, abs_tol=0.1)
+    assert math.isclose(kinds["none"] / 400, 0.25, abs_tol=0.1)
+    assert not any(
+        d.taught.answer.dependencies for d in nano(20, "coined_share=0", "ordinary_share=0")
+    )
+
+
+@pytest.mark.paper("Table 1")
+def test_splits_never_share_an_event_whatever_their_seeds() -> None:
+    titles: dict[Split, set[str]] = defaultdict(set)
+    for split in Split:
+        for seed in (0, 1, 2):
+            for document in nano(60, seed=seed, split=split):
+                titles[split].add(document.world.title)
+                assert split_of_event(document.world.title) is split
+    assert not titles[Split.TRAIN] & titles[Split.TEST]
+    assert not titles[Split.TRAIN] & titles[Split.VALIDATION]
+    assert not titles[Split.VALIDATION] & titles[Split.TEST]
+
+
+def test_the_test_split_holds_phrasings_and_combinations_unseen_in_training() -> None:
+    held = ("Some months before the", "In the middle of the", "without much delay")
+    counts = {split: Counter() for split in Split}
+    for split in Split:
+        for document in nano(120, split=split):
+            text = document.taught.article.text
+            counts[split]["phrasing"] += any(phrase in text for phrase in held)
+            world = document.world
+            counts[split]["deed"] += any(held_out_deed(world.category, f.deed) for f in world.facts)
+    assert counts[Split.TRAIN] == counts[Split.VALIDATION] == {"phrasing": 0, "deed": 0}
+    assert min(counts[Split.TEST].values()) > 20
+
+
+@needs_qwen
+@pytest.mark.paper("Table 1", "§4.2")
+def test_canonical_documents_keep_every_rule_with_the_real_tokenizer() -> None:
+    config = load_config("canonical")
+    tokenizer = load_tokenizer(config.records.tokenizer)
+    chronicle = Chronicle(0, Split.TRAIN, SIZES["canonical"], Meter(tokenizer))
+    for document in chronicle.documents(24):
+        assert failures(document, config, tokenizer) == []
+        article = document.taught.article
+        paragraphs = [paragraph for _, paragraph in article.paragraphs()]
+        marks = [name for paragraph in paragraphs for name in paragraph.citation_ids]
+        assert len({section.path for section in article.sections if section.path}) >= 6
+        assert len(marks) >= 30
+        assert len(article.citations) >= 15
+        assert sum(bool(p.citation_ids) for p in paragraphs) >= 0.7 * len(paragraphs)
+        assert max(Counter(marks).values()) <= 0.25 * len(marks)
+
+
+@needs_qwen
+def test_canonical_prose_is_not_filler() -> None:
+    """Hardly a sentence of a long article or answer stands in it twice."""
+    tokenizer = load_tokenizer(load_config("canonical").records.tokenizer)
+    chronicle = Chronicle(0, Split.TRAIN, SIZES["canonical"], Meter(tokenizer))
+    for document in chronicle.documents(8):
+        for text in (
+            document.taught.article.text,
+            *(s.text for s in document.taught.answer.sections),
+        ):
+            sentences = Counter(text.replace("\n\n", " ").split(". "))
+            assert sum(sentences.values()) - len(sentences) <= 1

@@ -1,0 +1,88 @@
+"""Shards as ragged torch batches."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from pdt.errors import UsageError
+from pdt.records.batch import RecordBatch, RecordShards, collate
+from pdt.records.corpus import compile_corpus
+from pdt.terms import Split
+from tests.record_samples import sample_config, train_tokenizer, write_documents
+
+
+def ragged(number: int, data: dict) -> None:  # type: ignore[type-arg]
+    """Every other document loses its dependencies and gains a sentence; one is for testing."""
+    if number % 2:
+        data["answer"]["dependencies"] = []
+        for lane in (0, 1):
+            data["answer"]["plans"][lane]["nodes"][1]["dependencies"] = []
+        data["answer"]["sections"][1]["paragraphs"][1] += " Then it rained and rained for days."
+    if number == 4:
+        data["split"] = "test"
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory: pytest.TempPathFactory) -> RecordShards:
+    path = tmp_path_factory.mktemp("corpus")
+    config = sample_config(train_tokenizer(path / "t.json"))
+    compile_corpus([write_documents(path / "in.jsonl", 20, edit=ragged)], path / "out", config)
+    return RecordShards(path / "out")
+
+
+def test_batches_pad_to_the_longest_document(shards: RecordShards) -> None:
+    batch = next(iter(shards.batches(4)))
+    rows = list(shards.rows())[:4]
+    assert batch.section_tokens_BKT.shape[-1] == max(r["section_tokens_KT"].shape[1] for r in rows)
+    for index, row in enumerate(rows):
+        K, T = row["section_tokens_KT"].shape
+        kept = batch.section_tokens_BKT[index, :K, :T]
+        assert torch.equal(kept, torch.tensor(row["section_tokens_KT"]).long())
+        assert (batch.section_tokens_BKT[index, :, T:] == -1).all()
+    assert batch.edge_valid_BJ.any(dim=1).tolist() == [True, False, True, False]
+
+
+def test_masks_say_what_is_valid(shards: RecordShards) -> None:
+    batch = next(iter(shards.batches(4)))
+    assert torch.equal(batch.token_valid_BKT.sum(-1), batch.section_lengths_BK)
+    tau = shards.config.lanes.block_tokens
+    assert torch.equal(batch.block_valid_BKU.sum(-1), -(-batch.section_lengths_BK // tau))
+    assert torch.equal((batch.role_BKUF >= 0).all(-1), batch.block_valid_BKU)
+    assert batch.fact_valid_BF.all()
+    assert batch.prompt_valid_BS.any(dim=1).all()
+    assert batch.lane_at_position_BK.tolist() == [[2, 0, 1]] * 4
+
+
+def test_every_record_comes_once(shards: RecordShards) -> None:
+    names = [name for batch in shards.batches(3) for name in batch.record_ids]
+    assert names == [f"vell-{n}" for n in range(20)]
+    shuffled = [name for batch in shards.batches(3, seed=1) for name in batch.record_ids]
+    again = [name for batch in shards.batches(3, seed=1) for name in batch.record_ids]
+    assert shuffled == again != names
+    assert sorted(shuffled) == sorted(names)
+
+
+def test_a_split_holds_only_its_own(shards: RecordShards) -> None:
+    only = RecordShards(shards.directory, split=Split.TEST)
+    assert [batch.record_ids for batch in only.batches(8)] == [("vell-4",)]
+
+
+def test_tensors_have_the_types_training_wants(shards: RecordShards) -> None:
+    batch: RecordBatch = collate(list(shards.rows())[:2])
+    assert batch.section_tokens_BKT.dtype == torch.int64
+    assert batch.node_valid_BKN.dtype == torch.bool
+    assert batch.plan_targets_BKNP.dtype == torch.float32
+
+
+def test_a_batch_of_nothing_is_refused(shards: RecordShards) -> None:
+    with pytest.raises(UsageError):
+        next(iter(shards.batches(0)))
+
+
+def test_importing_the_reader_does_not_import_torch() -> None:
+    import subprocess
+    import sys
+
+    code = "import sys, pdt.records.batch, pdt.cli; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parent)
