@@ -11,7 +11,7 @@ from pdt.generation.interventions import Intervention, parse_intervention
 from pdt.generation.loop import Generation, start
 from pdt.generation.settings import GenerationSettings
 from pdt.model.pdt import ParallelDecoder
-from pdt.model.tokenizer import TextTokenizer
+from pdt.tokenizer import StudentTokenizer
 from tests.conftest import open_model
 
 BLOCK = load_config("tiny").lanes.block_tokens
@@ -20,7 +20,7 @@ SAMPLED = SETTINGS.model_copy(update={"temperature": 1.5, "seed": 11})
 
 
 @cache
-def byte_tokenizer(vocabulary: int = 300) -> TextTokenizer:
+def byte_tokenizer(vocabulary: int = 300) -> StudentTokenizer:
     """A byte-level BPE trained on a few words: one character may be many tokens."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -31,13 +31,13 @@ def byte_tokenizer(vocabulary: int = 300) -> TextTokenizer:
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
     )
     tokenizer.train_from_iterator(["the siege of the town lasted for the winter"] * 20, trainer)
-    return TextTokenizer(tokenizer, (tokenizer.token_to_id("<end>"),))
+    return StudentTokenizer.in_memory(tokenizer, eos="<end>")
 
 
 def text_model(seed: int = 1, **lanes: int) -> ParallelDecoder:
     """A tiny open model whose vocabulary is the byte tokenizer's."""
-    size = byte_tokenizer().tokenizer.get_vocab_size()
-    overrides = [f"trunk.shape.vocabulary={size}"]
+    size = byte_tokenizer().vocabulary
+    overrides = [f"trunk.shape.vocabulary={size}", "records.tokenizer.eos=<end>"]
     overrides += [f"lanes.{name}={value}" for name, value in lanes.items()]
     return open_model(load_config("tiny", overrides=overrides), seed=seed)
 

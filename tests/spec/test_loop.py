@@ -106,12 +106,12 @@ def test_text_comes_in_pieces_that_join_to_the_whole() -> None:
             if piece.lane == section.lane
         ]  # fmt: skip
         pieces += [e.text for e in events if isinstance(e, LaneFinished) and e.lane == section.lane]
-        assert "".join(pieces) == section.text == tokenizer.decode(section.tokens)
+        assert "".join(pieces) == section.text == tokenizer.prose(section.tokens)
 
 
 def test_a_lane_ends_at_its_own_eos_and_the_eos_is_not_text() -> None:
     model, tokenizer = text_model(), byte_tokenizer()
-    (end,) = tokenizer.eos_tokens
+    end = tokenizer.eos_id
     model.trunk.embed_tokens.weight.data[end] *= 40  # a tied head now favours the end now and then
     settings = GenerationSettings(max_tokens=60, temperature=3.0, seed=1)
     _, done = run(start(model, some_prompts(), settings, tokenizer=tokenizer))

@@ -27,7 +27,7 @@ paragraphs = st.lists(texts.map(lambda t: t.strip() or "x"), min_size=1, max_siz
 
 @cache
 def tokenizer() -> StudentTokenizer:
-    return StudentTokenizer(train_tokenizer(Path(mkdtemp()) / "t.json"), eos="</s>")
+    return StudentTokenizer.from_file(train_tokenizer(Path(mkdtemp()) / "t.json"), eos="</s>")
 
 
 def lane(section: TargetSection, block_tokens: int = 4) -> LaneTokens:

@@ -11,7 +11,7 @@ from pdt.generation.events import FinishReason, Section
 from pdt.generation.sampling import choose_token, lane_generator
 from pdt.generation.settings import GenerationSettings
 from pdt.generation.text import TextStream
-from pdt.model.tokenizer import TextTokenizer
+from pdt.tokenizer import StudentTokenizer
 
 
 class LaneWriter:
@@ -21,7 +21,7 @@ class LaneWriter:
         self,
         lane: int,
         settings: GenerationSettings,
-        tokenizer: TextTokenizer | None,
+        tokenizer: StudentTokenizer | None,
         eos: Sequence[int],
         forced: Sequence[int] = (),
     ) -> None:

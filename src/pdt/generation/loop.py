@@ -30,9 +30,9 @@ from pdt.generation.settings import GenerationSettings
 from pdt.model.gated_read import ReadMemory
 from pdt.model.pdt import Frontier, ParallelDecoder
 from pdt.model.planner import PlanSet
-from pdt.model.tokenizer import TextTokenizer
 from pdt.notes.bus import NotesBus
 from pdt.notes.visibility import visibility_table
+from pdt.tokenizer import StudentTokenizer
 
 
 @dataclass
@@ -225,7 +225,7 @@ def start(
     prompts: Sequence[Sequence[int]],
     settings: GenerationSettings | None = None,
     *,
-    tokenizer: TextTokenizer | None = None,
+    tokenizer: StudentTokenizer | None = None,
     interventions: Sequence[Intervention] = (),
     plans: PlanSet | None = None,
     forced: Sequence[Sequence[Sequence[int]]] | None = None,
@@ -237,7 +237,7 @@ def start(
     """
     settings = settings or GenerationSettings()
     _check_lengths(model, prompts, settings)
-    eos = tokenizer.eos_tokens if tokenizer is not None and settings.stop_at_eos else ()
+    eos = (tokenizer.eos_id,) if tokenizer is not None and settings.stop_at_eos else ()
     lanes = model.config.lanes.count
     writers = [
         [

@@ -5,13 +5,13 @@ The pieces of a lane, joined, are the decoding of its tokens at once.
 
 from collections.abc import Sequence
 
-from pdt.model.tokenizer import TextTokenizer
+from pdt.tokenizer import StudentTokenizer
 
 
 class TextStream:
     """One lane's text, growing. A character whose bytes are not all there yet waits."""
 
-    def __init__(self, tokenizer: TextTokenizer, stop: Sequence[str] = ()) -> None:
+    def __init__(self, tokenizer: StudentTokenizer, stop: Sequence[str] = ()) -> None:
         self._tokenizer = tokenizer
         self._stop = tuple(stop)
         self._tokens: list[int] = []
@@ -29,8 +29,8 @@ class TextStream:
             return ""
         self._tokens.append(token)
         # Decoding from a few tokens back keeps what a tokenizer does between neighbours.
-        before = self._tokenizer.decode(self._tokens[self._start : self._shown])
-        now = self._tokenizer.decode(self._tokens[self._start :])
+        before = self._tokenizer.prose(self._tokens[self._start : self._shown])
+        now = self._tokenizer.prose(self._tokens[self._start :])
         if now.endswith("\ufffd") or len(now) <= len(before):
             return ""
         self._start, self._shown = self._shown, len(self._tokens)
@@ -40,8 +40,8 @@ class TextStream:
         """What was still held back when the lane ended."""
         if self.stopped:
             return ""
-        before = self._tokenizer.decode(self._tokens[self._start : self._shown])
-        now = self._tokenizer.decode(self._tokens[self._start :])
+        before = self._tokenizer.prose(self._tokens[self._start : self._shown])
+        now = self._tokenizer.prose(self._tokens[self._start :])
         rest = self._give(now[len(before) :])
         if self.stopped:
             return rest

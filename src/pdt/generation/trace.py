@@ -22,9 +22,9 @@ from pdt.generation.loop import Generation, start
 from pdt.generation.settings import GenerationSettings
 from pdt.model.pdt import ParallelDecoder
 from pdt.model.planner import PlanSet
-from pdt.model.tokenizer import TextTokenizer
 from pdt.model.trunk import tensors_digest
 from pdt.provenance import read_json_object, sha256_json, write_json
+from pdt.tokenizer import StudentTokenizer
 
 FORMAT = 1
 
@@ -126,7 +126,7 @@ def load_trace(path: Path) -> Trace:
         raise CorruptFile(f"{path} is not a trace: {error}") from error
 
 
-def replay(model: ParallelDecoder, trace: Trace, tokenizer: TextTokenizer | None) -> Generation:
+def replay(model: ParallelDecoder, trace: Trace, tokenizer: StudentTokenizer | None) -> Generation:
     """The same generation again; run it and compare with `differences`."""
     return _restart(model, trace, tokenizer, [], None)
 
@@ -136,7 +136,7 @@ def continue_from(
     trace: Trace,
     block: int,
     added: Sequence[Intervention],
-    tokenizer: TextTokenizer | None,
+    tokenizer: StudentTokenizer | None,
 ) -> Generation:
     """As traced up to the barrier before `block`, then on under further interventions."""
     barriers = len(trace.codes)
@@ -166,7 +166,7 @@ def differences(trace: Trace, generation: Generation) -> list[str]:
 def _restart(
     model: ParallelDecoder,
     trace: Trace,
-    tokenizer: TextTokenizer | None,
+    tokenizer: StudentTokenizer | None,
     added: Sequence[Intervention],
     forced_tokens: int | None,
 ) -> Generation:

@@ -16,7 +16,7 @@ from pdt.generation.settings import GenerationSettings
 from pdt.model.pdt import ParallelDecoder
 from pdt.model.planner import PlanSet
 from pdt.model.store import load_model
-from pdt.model.tokenizer import TextTokenizer
+from pdt.tokenizer import StudentTokenizer
 
 Document = tuple[str, str]
 """A source and the request about it."""
@@ -25,7 +25,7 @@ Document = tuple[str, str]
 class Writer:
     """A Parallel Decoder Transformer with its tokenizer."""
 
-    def __init__(self, model: ParallelDecoder, tokenizer: TextTokenizer | None = None) -> None:
+    def __init__(self, model: ParallelDecoder, tokenizer: StudentTokenizer | None = None) -> None:
         found = tokenizer or model.tokenizer
         if found is None:
             raise UsageError(
@@ -91,4 +91,5 @@ class Writer:
                 raise UsageError(f"The {name} is {type(text).__name__}, expected text.")
             if not text.strip():
                 raise UsageError(f"The {name} is empty. Give some text.")
-        return self.tokenizer.prompt(source, request)
+        layout = self.model.config.records.prompt_format
+        return self.tokenizer.prompt(source, request, layout)

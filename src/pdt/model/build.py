@@ -16,6 +16,7 @@ from pdt.model.linear import Linear
 from pdt.model.pdt import ParallelDecoder
 from pdt.model.trunk import TrunkIdentity, tensors_digest
 from pdt.model.weights import PretrainedWeights, open_weights
+from pdt.tokenizer import StudentTokenizer
 
 
 def from_trunk(
@@ -48,7 +49,7 @@ def from_trunk(
     model = _build(config, seed, dtype)
     model.trunk_identity = fill_trunk(model, weights, source=name, revision=revision)
     clone_lanes(model, weights)
-    model.tokenizer = weights.tokenizer()
+    model.tokenizer = _student(config, weights)
     return model
 
 
@@ -68,7 +69,20 @@ def config_for(
         edits["trunk"]["shape"] = weights.shape.model_dump()
         edits["lanes"] = {"fork_layer": max(1, round(weights.shape.layers * 2 / 3))}
         edits["planner"] = {"max_prompt_tokens": prompt}
+        if (own := weights.tokenizer()) is not None and own.eos is not None:
+            edits["records"] = {
+                "tokenizer": {"name": "of the trunk", "sha256": None, "eos": own.eos},
+                "prompt_format": own.prompt_format(),
+            }
     return load_config(preset, edits=edits, file=file, overrides=overrides)
+
+
+def _student(config: PdtConfig, weights: PretrainedWeights) -> StudentTokenizer | None:
+    """The trunk's tokenizer as the student's, ending sections as the configuration says."""
+    own = weights.tokenizer()
+    if own is None:
+        return None
+    return StudentTokenizer.in_memory(own.tokenizer, eos=config.records.tokenizer.eos)
 
 
 def absolute_source(source: str) -> str:

@@ -24,11 +24,11 @@ from pdt.model.layer import LaneLayer
 from pdt.model.plan_kv import PlanMemory
 from pdt.model.planner import PlanSet, SetPlanner
 from pdt.model.rope import Rotary, rotary
-from pdt.model.tokenizer import TextTokenizer
 from pdt.model.trunk import Trunk, TrunkIdentity
 from pdt.notes.bus import NoteBlock, NotesBus
 from pdt.notes.visibility import visibility_table
 from pdt.notes.writer import NoteWriter
+from pdt.tokenizer import StudentTokenizer
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class ParallelDecoder(nn.Module):
         super().__init__()
         self.config = config
         self.trunk_identity: TrunkIdentity | None = None
-        self.tokenizer: TextTokenizer | None = None
+        self.tokenizer: StudentTokenizer | None = None
         self.trunk = Trunk(config.trunk.shape, config.lanes.fork_layer)
         self.planner = SetPlanner(config)
         self.plan_memory = PlanMemory(config)

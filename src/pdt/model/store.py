@@ -4,7 +4,7 @@
     lanes.safetensors           the upper stacks, with their lane axis
     coordination.safetensors    planner, Plan-KV, SNC, note writer, heads
     trunk.safetensors           only when saved with the trunk
-    tokenizer.json, tokenizer_config.json    when the trunk came with a tokenizer
+    tokenizer.json              when the trunk came with a tokenizer
     manifest.json               size and digest of each file
 
 Paper: §6 (what a checkpoint is bound to).
@@ -24,7 +24,7 @@ from pdt.config import PdtConfig, validate_config
 from pdt.errors import BindingMismatch, CorruptFile, UsageError
 from pdt.model.build import absolute_source, check_shape, fill_trunk
 from pdt.model.pdt import ParallelDecoder
-from pdt.model.tokenizer import tokenizer_from_model
+from pdt.model.tokenizer import TOKENIZER
 from pdt.model.trunk import TrunkIdentity, tensors_digest
 from pdt.model.weights import open_weights
 from pdt.provenance import (
@@ -34,10 +34,13 @@ from pdt.provenance import (
     write_json,
     write_manifest,
 )
+from pdt.tokenizer import StudentTokenizer
 
 FORMAT = 1
 CONFIG, LANES, COORDINATION = "config.json", "lanes.safetensors", "coordination.safetensors"
 TRUNK = "trunk.safetensors"
+_FREE = ("trunk.source", "records.")
+"""Where the trunk lies now and how records are made may differ; the architecture may not."""
 
 
 def save_model(
@@ -64,8 +67,8 @@ def save_model(
         for name, part in tensors.items():
             save_file(part, work / name)
             (work / name).chmod(0o644)
-        for name, text in (model.tokenizer.files() if model.tokenizer else {}).items():
-            (work / name).write_text(text, encoding="utf-8")
+        if model.tokenizer is not None:
+            (work / TOKENIZER).write_text(model.tokenizer.as_json(), encoding="utf-8")
         write_manifest(work, made_by="pdt.save_model", config=config)
 
 
@@ -101,7 +104,9 @@ def load_model(
         state |= {f"trunk.{name}": parameter.data for name, parameter in model.trunk.shared()}
     _check_trunk(directory, identity, model.trunk_identity)
     _assign(model, state, directory)
-    model.tokenizer = tokenizer_from_model(directory)
+    if (directory / TOKENIZER).exists():
+        eos = config.records.tokenizer.eos
+        model.tokenizer = StudentTokenizer.from_file(directory / TOKENIZER, eos=eos)
     return model
 
 
@@ -128,7 +133,7 @@ def check_binding(saved: PdtConfig, run: PdtConfig, directory: Path) -> None:
     rows = [
         (key, ours.get(key), theirs.get(key))
         for key in sorted(ours | theirs)
-        if ours.get(key) != theirs.get(key) and key != "trunk.source"
+        if ours.get(key) != theirs.get(key) and not key.startswith(_FREE)
     ]
     if rows:
         raise BindingMismatch(

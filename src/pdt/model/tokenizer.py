@@ -1,7 +1,6 @@
-"""Text ↔ tokens, as the trunk was trained: a `tokenizer.json`, or the tables inside a GGUF file."""
+"""The tokenizer that lies with a trunk: a `tokenizer.json`, or the tables inside a GGUF file."""
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,93 +9,61 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalize
 
 from pdt.errors import TrunkRefused, UsageError
 from pdt.provenance import read_json_object
+from pdt.tokenizer import read_tokenizer
 
-TOKENIZER, TOKENIZER_CONFIG = "tokenizer.json", "tokenizer_config.json"
-CHAT_TEMPLATE = "chat_template.jinja"
+TOKENIZER = "tokenizer.json"
 
 
 @dataclass(frozen=True)
-class TextTokenizer:
-    """A tokenizer, the tokens that end a section, and how a prompt is laid out."""
+class TrunkTokenizer:
+    """A trunk's own tokenizer, how it ends a turn, and how it lays out a conversation."""
 
     tokenizer: Tokenizer
-    eos_tokens: tuple[int, ...]
-    chat_template: str | None = None
+    eos: str | None
+    chat_template: str | None
     special: tuple[tuple[str, str], ...] = ()
     """Names such as `bos_token` that a chat template may use."""
 
-    def encode(self, text: str) -> list[int]:
-        return list(self.tokenizer.encode(text, add_special_tokens=False).ids)
-
-    def decode(self, tokens: Sequence[int]) -> str:
-        return self.tokenizer.decode(list(tokens), skip_special_tokens=True)
-
-    def prompt(self, source: str, request: str) -> list[int]:
-        """Source and request as one prompt: in the trunk's chat form when it has one."""
-        content = f"{source.strip()}\n\n{request.strip()}"
+    def prompt_format(self) -> str:
+        """The student's prompt form: source and request as one user turn of the trunk."""
+        content = "{source}\n\n{request}"
         if self.chat_template is None:
-            return self.encode(content + "\n\n")
-        return self.encode(self._render([{"role": "user", "content": content}]))
-
-    def files(self) -> dict[str, str]:
-        """What a model directory stores."""
-        config = {
-            "eos_token_ids": list(self.eos_tokens),
-            "chat_template": self.chat_template,
-            "special": dict(self.special),
-        }
-        return {
-            TOKENIZER: self.tokenizer.to_str(),
-            TOKENIZER_CONFIG: json.dumps(config, indent=2, ensure_ascii=False) + "\n",
-        }
-
-    def _render(self, messages: list[dict[str, str]]) -> str:
+            return content + "\n\n"
         from jinja2.sandbox import ImmutableSandboxedEnvironment
 
         def refuse(message: str) -> None:
-            raise UsageError(f"The trunk's chat template refuses this prompt: {message}.")
+            raise UsageError(f"The trunk's chat template refuses a single user turn: {message}.")
 
         environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
         environment.globals["raise_exception"] = refuse
-        template = environment.from_string(self.chat_template or "")
-        return template.render(messages=messages, add_generation_prompt=True, **dict(self.special))
+        return environment.from_string(self.chat_template).render(
+            messages=[{"role": "user", "content": content}],
+            add_generation_prompt=True,
+            **dict(self.special),
+        )
 
 
-def tokenizer_from_model(directory: Path) -> TextTokenizer | None:
-    """The tokenizer a model directory was saved with."""
-    if not (directory / TOKENIZER).is_file():
-        return None
-    config = read_json_object(directory / TOKENIZER_CONFIG)
-    return TextTokenizer(
-        _read(directory / TOKENIZER),
-        tuple(config["eos_token_ids"]),
-        config["chat_template"],
-        tuple(config["special"].items()),
-    )
-
-
-def tokenizer_from_hf(directory: Path) -> TextTokenizer | None:
+def tokenizer_from_hf(directory: Path) -> TrunkTokenizer | None:
     """`tokenizer.json` beside Hugging Face weights, with what its neighbours say of it."""
     if not (directory / TOKENIZER).is_file():
         return None
-    tokenizer = _read(directory / TOKENIZER)
-    config = _optional(directory / TOKENIZER_CONFIG)
+    tokenizer = read_tokenizer(directory / TOKENIZER)
+    config = _optional(directory / "tokenizer_config.json")
     template = config.get("chat_template")
-    if (directory / CHAT_TEMPLATE).is_file():
-        template = (directory / CHAT_TEMPLATE).read_text(encoding="utf-8")
-    ends = _optional(directory / "generation_config.json").get("eos_token_id")
-    if ends is None:
-        ends = _optional(directory / "config.json").get("eos_token_id")
-    ids = [ends] if isinstance(ends, int) else list(ends or ())
+    if (directory / "chat_template.jinja").is_file():
+        template = (directory / "chat_template.jinja").read_text(encoding="utf-8")
     named = {
         name: value["content"] if isinstance(value, Mapping) else value
         for name in ("bos_token", "eos_token", "pad_token")
         if (value := config.get(name)) is not None
     }
-    if not ids and "eos_token" in named:
-        ids = [tokenizer.token_to_id(named["eos_token"])]
+    eos = named.get("eos_token")
+    if eos is None and isinstance(
+        end := _optional(directory / "config.json").get("eos_token_id"), int
+    ):
+        eos = tokenizer.id_to_token(end)
     chat = template if isinstance(template, str) else None
-    return TextTokenizer(tokenizer, tuple(ids), chat, tuple(named.items()))
+    return TrunkTokenizer(tokenizer, eos, chat, tuple(named.items()))
 
 
 _QWEN_SPLIT = (
@@ -107,7 +74,7 @@ _CONTROL = 3
 """GGUF's type of a token that is markup and not text."""
 
 
-def tokenizer_from_gguf(fields: Mapping[str, Any], where: str) -> TextTokenizer:
+def tokenizer_from_gguf(fields: Mapping[str, Any], where: str) -> TrunkTokenizer:
     """Byte-level BPE from a GGUF's own tables, for the splits of the supported families."""
     kind, split = fields.get("tokenizer.ggml.model"), fields.get("tokenizer.ggml.pre")
     if kind != "gpt2" or split not in ("smollm", "qwen2"):
@@ -141,16 +108,9 @@ def tokenizer_from_gguf(fields: Mapping[str, Any], where: str) -> TextTokenizer:
     ids = {
         name: fields.get(f"tokenizer.ggml.{name}_token_id") for name in ("bos", "eos", "padding")
     }
-    named = tuple((f"{n}_token", tokens[i]) for n, i in ids.items() if i is not None)
-    ends = () if ids["eos"] is None else (int(ids["eos"]),)
-    return TextTokenizer(tokenizer, ends, fields.get("tokenizer.chat_template"), named)
-
-
-def _read(path: Path) -> Tokenizer:
-    try:
-        return Tokenizer.from_file(str(path))
-    except Exception as error:  # the library raises a bare Exception for a broken file
-        raise TrunkRefused(f"{path} is not a tokenizer: {error}.\nTake it again.") from error
+    named = {f"{name}_token": tokens[i] for name, i in ids.items() if i is not None}
+    template = fields.get("tokenizer.chat_template")
+    return TrunkTokenizer(tokenizer, named.get("eos_token"), template, tuple(named.items()))
 
 
 def _optional(path: Path) -> dict[str, Any]:

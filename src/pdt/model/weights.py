@@ -17,7 +17,7 @@ from torch import Tensor
 from pdt.config import TrunkShape
 from pdt.errors import TrunkRefused, UsageError
 from pdt.model.families import shape_from_gguf, shape_from_hf
-from pdt.model.tokenizer import TextTokenizer, tokenizer_from_gguf, tokenizer_from_hf
+from pdt.model.tokenizer import TrunkTokenizer, tokenizer_from_gguf, tokenizer_from_hf
 from pdt.provenance import read_json_object
 from pdt.terms import TrunkFamily
 
@@ -34,7 +34,7 @@ class PretrainedWeights(Protocol):
         """One tensor in fp32."""
         ...
 
-    def tokenizer(self) -> TextTokenizer | None:
+    def tokenizer(self) -> TrunkTokenizer | None:
         """The tokenizer that lies with the weights, if one does."""
         ...
 
@@ -91,7 +91,7 @@ class HuggingFaceDirectory:
             )
         return value.float()
 
-    def tokenizer(self) -> TextTokenizer | None:
+    def tokenizer(self) -> TrunkTokenizer | None:
         return tokenizer_from_hf(self._path)
 
     def _stored_shapes(self) -> dict[str, tuple[int, ...]]:
@@ -144,7 +144,7 @@ class GGUFFile:
             value = _half_split(value, self.shape.head_width)
         return value
 
-    def tokenizer(self) -> TextTokenizer | None:
+    def tokenizer(self) -> TrunkTokenizer | None:
         return tokenizer_from_gguf(self.fields, self.where)
 
 

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from pdt.config import PdtConfig
-from pdt.records.prompt import prompt_text
 from pdt.sources.quote import Quote
 from pdt.teacher.answer import TargetSection
 from pdt.teacher.document import TaughtDocument
-from pdt.tokenizer import StudentTokenizer
+from pdt.tokenizer import StudentTokenizer, prompt_text
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,9 @@ def tokenize_document(
     document: TaughtDocument, config: PdtConfig, tokenizer: StudentTokenizer
 ) -> DocumentTokens:
     """Source, prompt and sections in the student's tokens."""
-    prompt = prompt_text(document.article, document.answer.request, config.records.prompt_format)
+    prompt = prompt_text(
+        document.article.text, document.answer.request, config.records.prompt_format
+    )
     return DocumentTokens(
         source_tokens=len(tokenizer.encode(document.article.text).ids),
         prompt=tuple(tokenizer.encode(prompt).ids),
