@@ -1,7 +1,8 @@
 """`pdt bench`: ratios, measured here and now."""
 
 import json
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -9,6 +10,9 @@ from rich.table import Table
 
 from pdt.cli.options import AsJson
 from pdt.errors import UsageError
+
+if TYPE_CHECKING:
+    from pdt.bench.latency import LatencyResult
 
 app = typer.Typer(help="Measure speed on this machine.", no_args_is_help=True)
 
@@ -62,3 +66,71 @@ def grouped(
         print(json.dumps(rows, indent=2))
     else:
         Console().print(table)
+
+
+@app.command("latency")
+def latency(
+    subject: Annotated[str, typer.Argument(help="A preset: nano or smollm2-135m.")] = "nano",
+    gguf: Annotated[
+        Path | None, typer.Option(help="Real weights for the preset; without, random ones.")
+    ] = None,
+    prompt_tokens: Annotated[int, typer.Option(min=1, help="Tokens of the prompt.")] = 128,
+    lane_tokens: Annotated[int, typer.Option(min=8, help="Tokens each lane writes.")] = 64,
+    repeats: Annotated[int, typer.Option(min=4, help="Interleaved repeats.")] = 7,
+    as_json: AsJson = False,
+) -> None:
+    """A complete answer: packed, serial, one lane, transformers, llama.cpp."""
+    from pdt.bench.latency import bench_latency
+
+    if gguf is not None and not gguf.is_file():
+        raise UsageError(f"{gguf} is not a file. `make weights` fetches SmolLM2's.")
+    with Console(stderr=True).status(f"measuring {subject}"):
+        result = bench_latency(
+            subject,
+            gguf=gguf,
+            prompt_tokens=prompt_tokens,
+            lane_tokens=lane_tokens,
+            repeats=repeats,
+        )
+    if as_json:
+        print(json.dumps(_latency_json(result), indent=2))
+        return
+    table = Table(
+        "side", "seconds", "quartiles", "packed is faster by",
+        title=f"{subject}: {prompt_tokens} prompt tokens, {lane_tokens} written by each lane",
+        title_justify="left",
+    )  # fmt: skip
+    for name, timing in result.sides.items():
+        gain, low, high = result.gain(name)
+        table.add_row(
+            name,
+            f"{timing.median:.3f}",
+            f"{timing.spread[0]:.3f}–{timing.spread[1]:.3f}",
+            "" if name == "packed" else f"{gain:.2f}× [{low:.2f}–{high:.2f}]",
+        )
+    console = Console()
+    console.print(table)
+    console.print(
+        f"ceiling of packed against serial by weight traffic: {result.ceiling:.2f}×\n"
+        f"barriers: {result.barrier_share:.2%} of decode time\n"
+        f"prompt cache below the fork: {result.shared_over_expanded:.3f} of the expanded one\n"
+        f"last quarter of rounds against the first: {result.late_over_early:.2f}×",
+        highlight=False,
+    )
+    for reason in result.missing:
+        console.print(f"not measured: {reason}", style="dim", highlight=False)
+
+
+def _latency_json(result: "LatencyResult") -> dict[str, object]:
+    return {
+        "subject": result.subject,
+        "prompt_tokens": result.prompt_tokens,
+        "lane_tokens": result.lane_tokens,
+        "seconds": {name: timing.median for name, timing in result.sides.items()},
+        "packed_faster_by": {name: result.gain(name) for name in result.sides},
+        "ceiling": result.ceiling,
+        "barrier_share": result.barrier_share,
+        "shared_over_expanded_cache": result.shared_over_expanded,
+        "late_over_early_rounds": result.late_over_early,
+        "not_measured": list(result.missing),
+    }
