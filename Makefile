@@ -24,8 +24,9 @@ format: $(STAMP)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-docs: $(STAMP)  ## regenerate what is generated: docs/paper-map.md, docs/cli.md
+docs: $(STAMP)  ## regenerate what is generated: docs/paper-map.md, cli.md, data-contract.md
 	$(BIN)/python tools/generate_docs.py
+	$(BIN)/python tools/data_contract.py
 
 weights: $(SMOLLM)  ## real SmolLM2-135M weights (98 MB) for the parity tests and benchmarks
 

@@ -17,7 +17,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from pdt.errors import ConfigError, UsageError
-from pdt.terms import EncoderKind, NotesCondition, RopeScaling, TrunkFamily
+from pdt.terms import EncoderKind, NodeText, NotesCondition, RopeScaling, TrunkFamily
 
 Count = Annotated[int, Field(ge=1)]
 
@@ -226,6 +226,8 @@ class RecordsConfig(Strict):
     """Δ: a note of block b is first readable in block b+Δ."""
     tokenizer: TokenizerConfig
     encoder: EncoderConfig
+    node_text: NodeText
+    """What of a plan node is embedded as its target."""
     projection_seed: int
     """Seed of the fixed Gaussian Johnson-Lindenstrauss projection of node targets."""
     prompt_format: str

@@ -61,6 +61,15 @@ class SourceOrigin(StrEnum):
     CURATED = "curated"
 
 
+class NodeText(StrEnum):
+    """Which words of a plan node its target embeds. Paper: §4.3."""
+
+    FULL = "full"
+    """Objective, owned facts and permitted references."""
+    OBJECTIVE = "objective"
+    """The objective alone: a plan then says what to write about and never what is true of it."""
+
+
 class EncoderKind(StrEnum):
     """How facts and plan nodes become vectors. The first is the paper's."""
 

@@ -15,6 +15,7 @@ from pdt.records.embed import (
     load_encoder,
     node_text,
 )
+from pdt.terms import NodeText
 from tests.record_samples import document
 
 MINILM = Path(".cache/all-MiniLM-L6-v2")
@@ -65,10 +66,12 @@ def test_the_projection_keeps_lengths_and_angles() -> None:
 def test_a_nodes_text_says_what_it_owns_and_may_mention() -> None:
     made = document()
     facts = {fact.id: fact for fact in made.inventory.facts}
-    text = node_text(made.answer.plans[1].nodes[1], facts)
+    text = node_text(made.answer.plans[1].nodes[1], facts, NodeText.FULL)
     assert text.startswith("Explain part 2 of the end Owns: A treaty was signed")
     assert text.endswith("May mention: The walls held for nine weeks.")
     assert "Grey Oath" not in text
+    alone = node_text(made.answer.plans[1].nodes[1], facts, NodeText.OBJECTIVE)
+    assert alone == made.answer.plans[1].nodes[1].objective
 
 
 def test_missing_weights_say_how_to_get_them(tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
 """Complete-answer time for the same number of tokens, all ways in one run.
 
-Every side reads the same prompt and writes the same number of tokens: the packed frontier, its lanes
-one after another, one lane, `transformers` writing all tokens in one stream, the same as a batch of
-three (what Skeleton-of-Thought does after its skeleton), and llama.cpp on the same GGUF.
+Every side reads the same prompt and writes the same number of tokens: the packed frontier, its
+lanes one after another, one lane, `transformers` writing all tokens in one stream, the same as a
+batch of three (what Skeleton-of-Thought does after its skeleton), and llama.cpp on the same GGUF.
 
 Paper: §3.6, Eq. 6, Table 3 (parallel execution).
 """
@@ -12,6 +12,7 @@ import statistics
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +84,7 @@ def bench_latency(
                 ledger = event.ledger
         assert ledger is not None
         ledgers.append(ledger)
-        rounds.append([b - a for a, b in zip(stamps, stamps[1:], strict=False)])
+        rounds.append([after - before for before, after in pairwise(stamps)])
 
     sides: dict[str, Callable[[], object]] = {
         PACKED: packed,

@@ -45,6 +45,9 @@ app.add_typer(record.app, name="record")
 
 def main() -> None:
     """Run the command; a refusal is one message on stderr and its exit code, never a traceback."""
+    # torch's threads spin for milliseconds when they wait; beside another busy program that made a
+    # generation four times slower. Read when torch is loaded, so it must be set before.
+    os.environ.setdefault("GOMP_SPINCOUNT", "1000")
     try:
         app()
     except PdtError as error:

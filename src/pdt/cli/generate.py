@@ -13,6 +13,8 @@ from pdt.cli.options import AsJson, Overrides
 from pdt.errors import UsageError
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from pdt.generation.events import Done
     from pdt.generation.loop import Generation
 
@@ -32,9 +34,17 @@ TraceFile = Annotated[Path | None, typer.Option("--trace", help="Save a trace to
 
 
 def generate(
-    source: Annotated[str, typer.Argument(help="A text or Markdown file, or - for stdin.")],
-    request: Annotated[str, typer.Option("--request", help="What to write about it.")],
+    source: Annotated[
+        str,
+        typer.Argument(help="A text or Markdown file, - for stdin, or taught documents (.jsonl)."),
+    ],
     model: ModelDirectory,
+    request: Annotated[
+        str | None, typer.Option("--request", help="What to write about it.")
+    ] = None,
+    record: Annotated[
+        str | None, typer.Option("--record", help="Which taught document; default: the first.")
+    ] = None,
     trunk: Trunk = None,
     max_tokens: Annotated[int | None, typer.Option(help="New tokens a lane may write.")] = None,
     temperature: Annotated[float | None, typer.Option(help="0 takes the likeliest token.")] = None,
@@ -48,7 +58,7 @@ def generate(
     """Write a document in parallel sections. --set sets top_k, top_p, min_p, stop and the like."""
     if as_json and as_events:
         raise UsageError("--json and --events exclude each other.")
-    text = read_source(source)
+    text, asked = read_task(source, request, record)
     if trace is not None and trace.exists():
         raise UsageError(f"{trace} exists. Choose another --trace, or remove it.")
 
@@ -63,7 +73,7 @@ def generate(
     writer = Writer.load(model, trunk=trunk)
     stop = threading.Event()
     generation = writer.begin(
-        [(text, request)], settings, interventions=edits, should_stop=stop.is_set
+        [(text, asked)], settings, interventions=edits, should_stop=stop.is_set
     )
     done = show(generation, stop, title=model.name, intervene=intervene or [], as_events=as_events)
     finish(generation, done, trace, as_json=as_json, as_events=as_events, stopped=stop.is_set())
@@ -115,6 +125,8 @@ def finish(
     stopped: bool,
 ) -> None:
     """The document, or its JSON; the trace; the ledger in a line for a person who watches."""
+    from rich.console import Console
+
     from pdt.generation.events import as_json as event_json
     from pdt.generation.trace import save_trace, trace_of
 
@@ -125,15 +137,13 @@ def finish(
     elif not as_events:
         print(done.documents[0].text)
         if sys.stderr.isatty():
-            print_ledger(done)
+            print_ledger(done, Console(stderr=True))
     if stopped:
         raise typer.Exit(130)
 
 
-def print_ledger(done: "Done") -> None:
+def print_ledger(done: "Done", console: "Console") -> None:
     """Depth, arithmetic, memory and time, apart."""
-    from rich.console import Console
-
     ledger = done.ledger
     seconds = {
         part: f"{ledger.seconds.get(part, 0):.2f} s" for part in ("plan", "prefill", "decode")
@@ -158,7 +168,25 @@ def print_ledger(done: "Done") -> None:
         f"{min(ledger.first_token_seconds[0]):.2f} s, decode {seconds['decode']}, "
         f"barriers {ledger.seconds.get('barrier', 0):.3f} s",
     ]
-    Console(stderr=True).print("\n".join(lines), style="dim", highlight=False, soft_wrap=True)
+    console.print("\n".join(lines), style="dim", highlight=False, soft_wrap=True)
+
+
+def read_task(source: str, request: str | None, record: str | None) -> tuple[str, str]:
+    """The source's text and the request: a taught document brings its own, a file needs one."""
+    if Path(source).suffix not in (".jsonl", ".json"):
+        if record is not None:
+            raise UsageError("--record chooses among taught documents; the source is a text.")
+        if request is None:
+            raise UsageError('Say what to write: --request "…".')
+        return read_source(source), request
+    from pdt.records.inputs import read_documents
+
+    if not Path(source).is_file():
+        raise UsageError(f"{source} is not a file. `pdt chronicle write` makes taught documents.")
+    for _, document in read_documents([Path(source)]):
+        if record in (None, document.record_id):
+            return document.article.text, request or document.answer.request
+    raise UsageError(f"{source} holds no record {record!r}." if record else f"{source} is empty.")
 
 
 def read_source(source: str) -> str:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from pdt.model.census import take_census, traffic
+from pdt.model.census import census_of, traffic
 from pdt.model.pdt import Frontier, ParallelDecoder
 
 
@@ -73,7 +73,7 @@ class Ledger:
 
 def count_work(ledger: Ledger, model: ParallelDecoder, documents: int) -> None:
     """Weights read and multiply-adds of one packed round, from the shapes."""
-    census = take_census(model.config)
+    census = census_of(model)
     weights = traffic(model.config, census)
     lanes = model.config.lanes.count
     reads = sum(

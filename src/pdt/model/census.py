@@ -76,7 +76,13 @@ def meta_model(config: PdtConfig) -> ParallelDecoder:
 
 
 def take_census(config: PdtConfig) -> Census:
-    model = meta_model(config)
+    """From the configuration alone: no storage, no weights."""
+    return census_of(meta_model(config))
+
+
+def census_of(model: ParallelDecoder) -> Census:
+    """Count a model's own parameters."""
+    config = model.config
     layers, fork = model.lane_layers, config.lanes.fork_layer
     return Census(
         shared={

@@ -57,6 +57,7 @@ class Compiler:
                 "eos_id": self.tokenizer.eos_id,
             },
             "encoder": {"identity": self.encoder.identity, "width": self.encoder.width},
+            "node_text": records.node_text.value,
             "projection": {"seed": records.projection_seed, "sha256": self.projection.sha256},
             "prompt_format": records.prompt_format,
             "limits": records.limits.model_dump(mode="json"),
@@ -110,7 +111,7 @@ class Compiler:
         ]
         texts = [fact.statement for fact in facts]
         texts += [fact.hard_negative.statement for fact in facts]
-        texts += [node_text(node, by_id) for _, _, node in nodes]
+        texts += [node_text(node, by_id, self.config.records.node_text) for _, _, node in nodes]
         vectors = self.encoder.encode(texts)
         shape = (len(document.answer.plans), self.config.planner.nodes)
         plan_KNP = np.zeros((*shape, self.config.planner.width), dtype=np.float32)

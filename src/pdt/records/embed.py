@@ -18,7 +18,7 @@ from pdt.errors import BindingMismatch, UsageError
 from pdt.provenance import sha256_file
 from pdt.teacher.answer import PlanNode
 from pdt.teacher.facts import Fact
-from pdt.terms import EncoderKind
+from pdt.terms import EncoderKind, NodeText
 
 
 class Encoder(Protocol):
@@ -189,8 +189,10 @@ class Projection:
         return np.einsum("re,pe->rp", vectors, self.weight_PE, optimize=False).astype(np.float32)
 
 
-def node_text(node: PlanNode, facts: dict[str, Fact]) -> str:
+def node_text(node: PlanNode, facts: dict[str, Fact], form: NodeText) -> str:
     """The textual form of a plan node: its objective, then what it owns and may mention."""
+    if form is NodeText.OBJECTIVE:
+        return node.objective
     parts = [node.objective]
     if node.owned_facts:
         parts.append("Owns: " + " ".join(facts[fact].statement for fact in node.owned_facts))
