@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from pdt.cli.options import AsJson, ConfigFile, Overrides, Preset
 from pdt.config import PdtConfig, edit_config, load_config
 from pdt.errors import ContractBroken, UsageError
 
@@ -16,10 +17,6 @@ app = typer.Typer(help="Training records: the data contract of §4.", no_args_is
 Inputs = Annotated[
     list[Path], typer.Argument(help="Files or folders of taught documents (.jsonl, .json).")
 ]
-Preset = Annotated[str, typer.Option(help="Which preset's limits, tokenizer and encoder.")]
-ConfigFile = Annotated[Path | None, typer.Option("--config", help="A YAML file over the preset.")]
-Overrides = Annotated[list[str] | None, typer.Option("--set", help="One config key, a.b=value.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
 @app.command("compile")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pdt.config import PdtConfig
-from pdt.errors import BindingMismatch, ContractBroken, UsageError
+from pdt.errors import BindingMismatch, ContractBroken, PdtError, UsageError
 from pdt.provenance import read_json_object, write_json, write_manifest
 from pdt.records.compile import Compiler
 from pdt.records.inputs import document_files, input_digests
@@ -42,14 +42,18 @@ def compile_corpus(
     for stray in out.glob(".*.partial"):
         stray.unlink()
     totals, seen = Totals(), Seen(files)
-    for report in shard_reports(files, out, config, compiler, workers):
-        seen.add(report)
-        totals.add(report)
-        progress(report)
-    if not totals.documents:
-        raise ContractBroken(
-            f"{', '.join(map(str, files))} hold no document.", "Give files with documents."
-        )
+    try:
+        for report in shard_reports(files, out, config, compiler, workers):
+            seen.add(report)
+            totals.add(report)
+            progress(report)
+        if not totals.documents:
+            raise ContractBroken(
+                f"{', '.join(map(str, files))} hold no document.", "Give files with documents."
+            )
+    except PdtError:
+        _leave_nothing(out)
+        raise
     _refuse_strangers(out, totals.shards)
     corpus = totals.report(compiler.binding)
     write_json(out / CORPUS, corpus.model_dump(mode="json"))
@@ -60,6 +64,13 @@ def compile_corpus(
         inputs=input_digests(files),
     )
     return corpus
+
+
+def _leave_nothing(out: Path) -> None:
+    """A compile that was refused before its first shard leaves no directory behind."""
+    if [path.name for path in out.iterdir()] == [BINDING]:
+        (out / BINDING).unlink()
+        out.rmdir()
 
 
 def _bind(out: Path, binding: dict[str, Any]) -> None:
