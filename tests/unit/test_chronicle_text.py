@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections import Counter
 from html.parser import HTMLParser
+from importlib import resources
 
 import pytest
 
@@ -231,7 +232,8 @@ def test_the_tokenizer_in_the_package_is_made_again_byte_for_byte() -> None:
     from pdt.teacher.chronicle.vocabulary import nano_tokenizer
 
     most = load_config("nano").trunk.shape.vocabulary
-    assert nano_tokenizer(most=most) == nano_meter().tokenizer.file.read_text(encoding="utf-8")
+    packaged = resources.files("pdt") / "tokenizers" / "nano.tokenizer.json"
+    assert nano_tokenizer(most=most) == packaged.read_text(encoding="utf-8")
 
 
 def test_a_dial_that_cannot_be_is_refused_with_the_known_ones() -> None:

@@ -165,3 +165,11 @@ def test_every_code_name_of_the_glossary_is_in_the_code() -> None:
                 assert part in known, f"{name} ({row[0]}) is not in src/pdt"
             checked += 1
     assert checked > 30
+
+
+def test_the_readmes_tree_names_every_package_and_no_other() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    tree = text[text.index("src/pdt/\n") : text.index("tests/   spec/")]
+    named = set(re.findall(r"^  (\w+)/ ", tree, flags=re.MULTILINE))
+    folders = {p.name for p in (ROOT / "src" / "pdt").iterdir() if p.is_dir()}
+    assert named == folders - {"__pycache__"}
