@@ -33,22 +33,21 @@ def grouped(
         if name not in SUBJECTS:
             raise UsageError(f"There is no subject {name!r}. Subjects: {', '.join(SUBJECTS)}.")
     table = Table(
-        "subject", "MB a round", "packed ms", "3 separate ms", "memory ms",
-        "packed / separate", "its limit", "packed / memory",
-        title="One decode round, medians [quartiles]", title_justify="left",
+        "subject", "packed", "3 separate", "memory", "packed / separate", "packed / memory",
+        title="One decode round in ms, medians (quartiles)", title_justify="left",
     )  # fmt: skip
     rows = []
     with Console(stderr=True).status("measuring") as status:
         for result in bench_grouped(chosen, repeats=repeats):
             status.update(f"measured {result.subject}")
             apart, memory = result.to_separate, result.to_memory
+            times = (result.packed, result.separate, result.memory)
             table.add_row(
-                result.subject,
-                f"{result.round_bytes / 1e6:.0f}",
-                *(f"{t.median * 1e3:.2f}" for t in (result.packed, result.separate, result.memory)),
-                f"{apart[0]:.2f} [{apart[1]:.2f}–{apart[2]:.2f}]",
-                f"{result.limit_to_separate:.2f}",
-                f"{memory[0]:.2f} [{memory[1]:.2f}–{memory[2]:.2f}]",
+                f"{result.subject}\n{result.round_bytes / 1e6:.0f} MB",
+                *(f"{timing.median * 1e3:.2f}" for timing in times),
+                f"{apart[0]:.2f} ({apart[1]:.2f}–{apart[2]:.2f})\n"
+                f"limit {result.limit_to_separate:.2f}",
+                f"{memory[0]:.2f} ({memory[1]:.2f}–{memory[2]:.2f})\nlimit 1",
             )
             rows.append(
                 {
@@ -106,7 +105,7 @@ def latency(
             name,
             f"{timing.median:.3f}",
             f"{timing.spread[0]:.3f}–{timing.spread[1]:.3f}",
-            "" if name == "packed" else f"{gain:.2f}× [{low:.2f}–{high:.2f}]",
+            "" if name == "packed" else f"{gain:.2f}× ({low:.2f}–{high:.2f})",
         )
     console = Console()
     console.print(table)

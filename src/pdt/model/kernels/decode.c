@@ -231,7 +231,7 @@ typedef struct {
     atomic_int arrived, phase, asleep;
 } meeting;
 
-enum { SPINS = 500 };
+enum { SPINS = 6000 };
 
 typedef struct { /* what one thread works with */
     long me, team;
