@@ -89,11 +89,7 @@ LABELS = {
 """The paper's own labels, as its references resolve."""
 
 NOT_YET = {
-    "Eq. 7": "Training",
-    "Eq. 8": "Training",
-    "Eq. 9": "Training",
     "Eq. 10": "Evidence",
-    "Table 1": "Sources",
     "Table 2": "Training",
 }
 """Equations, tables and figures without code, and the issue that brings it.
