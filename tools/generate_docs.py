@@ -89,9 +89,6 @@ LABELS = {
 """The paper's own labels, as its references resolve."""
 
 NOT_YET = {
-    "Eq. 7": "Training",
-    "Eq. 8": "Training",
-    "Eq. 9": "Training",
     "Eq. 10": "Evidence",
     "Table 2": "Training",
 }

@@ -17,7 +17,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from pdt.errors import ConfigError, UsageError
-from pdt.terms import EncoderKind, NodeText, NotesCondition, RopeScaling, TrunkFamily
+from pdt.terms import EncoderKind, Loss, NodeText, NotesCondition, RopeScaling, TrunkFamily
 
 Count = Annotated[int, Field(ge=1)]
 
@@ -243,6 +243,29 @@ class RecordsConfig(Strict):
         return self
 
 
+Weight = Annotated[float, Field(ge=0)]
+
+
+class ObjectiveConfig(Strict):
+    """The weights of the combined objective. Paper: §5.3, Eq. 9."""
+
+    token: Weight
+    plan: Weight
+    route: Weight
+    progress: Weight
+    fact_write: Weight
+    note: Weight
+    order: Weight
+    commitment: Weight
+    codebook: Weight
+    usage: Weight
+    note_temperature: Annotated[float, Field(gt=0)]
+    """Of the InfoNCE between notes and what they were written from."""
+
+    def weight(self, loss: Loss) -> float:
+        return getattr(self, loss.value)
+
+
 class PdtConfig(Strict):
     """A Parallel Decoder Transformer, whole."""
 
@@ -253,6 +276,7 @@ class PdtConfig(Strict):
     notes: NotesConfig
     heads: HeadsConfig
     records: RecordsConfig
+    objective: ObjectiveConfig
 
     @property
     def upper_layers(self) -> int:

@@ -76,3 +76,27 @@ class EncoderKind(StrEnum):
     SENTENCE_TRANSFORMERS = "sentence_transformers"
     MINILM = "minilm"
     HASHED = "hashed"
+
+
+class PlanCondition(StrEnum):
+    """Where the plans that lanes follow come from. Paper: §6, §7.1, Table 3."""
+
+    ORACLE = "oracle"
+    LEARNED = "learned"
+    ZERO = "zero"
+    SWAPPED = "swapped"
+
+
+class Loss(StrEnum):
+    """The parts of the objective, in the order of its sum. Paper: §5.3, Eq. 9."""
+
+    TOKEN = "token"
+    PLAN = "plan"
+    ROUTE = "route"
+    PROGRESS = "progress"
+    FACT_WRITE = "fact_write"
+    NOTE = "note"
+    ORDER = "order"
+    COMMITMENT = "commitment"
+    CODEBOOK = "codebook"
+    USAGE = "usage"

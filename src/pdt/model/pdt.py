@@ -23,6 +23,7 @@ from pdt.model.kernels.round import NativeRound, can_run
 from pdt.model.layer import LaneLayer
 from pdt.model.plan_kv import PlanMemory
 from pdt.model.planner import PlanSet, SetPlanner
+from pdt.model.recompute import recomputed
 from pdt.model.rope import Rotary, rotary
 from pdt.model.trunk import Trunk, TrunkIdentity
 from pdt.notes.bus import NoteBlock, NotesBus
@@ -69,6 +70,7 @@ class ParallelDecoder(nn.Module):
     def __init__(self, config: PdtConfig) -> None:
         super().__init__()
         self.config = config
+        self.recompute = False  # upper activations again in the backward pass (Appendix A)
         self.trunk_identity: TrunkIdentity | None = None
         self.tokenizer: StudentTokenizer | None = None
         self.trunk = Trunk(config.trunk.shape, config.lanes.fork_layer)
@@ -152,9 +154,24 @@ class ParallelDecoder(nn.Module):
         if can_run(self, frontier, tokens_BKT):
             frontier.native = frontier.native or NativeRound(self, frontier)
             return frontier.native(tokens_BKT, notes)
-        offsets = torch.arange(start, start + T, device=tokens_BKT.device)
-        turn = self._rotary(frontier.lengths_B.to(tokens_BKT.device)[:, None] + offsets)
+        turn = self._turn_at(frontier, start, T)
         h_BKTD = self.trunk(tokens_BKT, turn, frontier.lower)
+        return self._upper(h_BKTD, turn, frontier.upper, frontier.plan_reads, notes)
+
+    # In training the tokens are known: below the fork they run ahead, above it block by block.
+
+    def read_targets(self, frontier: Frontier, tokens_BKT: Tensor) -> Tensor:
+        """States at the fork of all tokens to come, in one call; the frontier stays where it is."""
+        memories: list[LayerMemory] = [SegmentList(memory.past) for memory in frontier.lower]
+        turn = self._turn_at(frontier, frontier.written, tokens_BKT.shape[2])
+        return self.trunk(tokens_BKT, turn, memories)
+
+    def advance_stacks(
+        self, frontier: Frontier, h_BKTD: Tensor, notes: Sequence[ReadMemory] | None
+    ) -> Tensor:
+        """`advance` above the fork alone, on states that `read_targets` has computed."""
+        turn = self._turn_at(frontier, frontier.written, h_BKTD.shape[2])
+        frontier.written += h_BKTD.shape[2]
         return self._upper(h_BKTD, turn, frontier.upper, frontier.plan_reads, notes)
 
     def logits(self, h_BKTD: Tensor) -> Tensor:
@@ -191,8 +208,15 @@ class ParallelDecoder(nn.Module):
     ) -> Tensor:
         for index, layer in enumerate(self.lane_layers):
             note = None if notes is None else notes[index]
-            h_BKTD = layer(h_BKTD, turn, memories[index], plan_reads[index], note)
+            inputs = (h_BKTD, turn, memories[index], plan_reads[index], note)
+            again = self.recompute and torch.is_grad_enabled()
+            h_BKTD = recomputed(layer, *inputs) if again else layer(*inputs)
         return h_BKTD
+
+    def _turn_at(self, frontier: Frontier, start: int, tokens: int) -> Rotary:
+        device = frontier.h_BKD.device
+        offsets = torch.arange(start, start + tokens, device=device)
+        return self._rotary(frontier.lengths_B.to(device)[:, None] + offsets)
 
     def _rotary(self, positions_BT: Tensor) -> Rotary:
         shape = self.config.trunk.shape

@@ -39,8 +39,8 @@ from pdt.tokenizer import StudentTokenizer
 FORMAT = 1
 CONFIG, LANES, COORDINATION = "config.json", "lanes.safetensors", "coordination.safetensors"
 TRUNK = "trunk.safetensors"
-_FREE = ("trunk.source", "records.")
-"""Where the trunk lies now and how records are made may differ; the architecture may not."""
+_FREE = ("trunk.source", "records.", "objective.")
+"""Where the trunk lies, how records are made and what is learned may differ; not the model."""
 
 
 def save_model(

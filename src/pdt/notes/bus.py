@@ -23,6 +23,8 @@ class NoteBlock:
     vectors_BKE: Tensor
     published_BK: Tensor
     """False for a lane that did not complete the block (it had ended)."""
+    written_BKE: Tensor | None = None
+    """What was quantized, for the losses (§5.2); no receiver reads it."""
 
 
 class NoteWindow(NamedTuple):

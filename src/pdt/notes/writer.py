@@ -21,5 +21,6 @@ class NoteWriter(nn.Module):
         self.vq = ProductVQ(memory_width, codebooks, codes)
 
     def forward(self, h_BKD: Tensor, published_BK: Tensor) -> NoteBlock:
-        codes, vectors = self.vq(self.proj(h_BKD))
-        return NoteBlock(codes, vectors, published_BK)
+        written = self.proj(h_BKD)
+        codes, vectors = self.vq(written)
+        return NoteBlock(codes, vectors, published_BK, written)

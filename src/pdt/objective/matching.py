@@ -1,0 +1,72 @@
+"""Unordered plan matching: the teacher's plans are a set, so the cheapest lane permutation counts.
+
+Paper: §5.1, Eq. 7.
+"""
+
+from dataclasses import replace
+from itertools import permutations
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from pdt.model.planner import PlanSet
+
+
+class Matching(NamedTuple):
+    """The plan loss, and which predicted plan stands for each of the teacher's."""
+
+    loss: Tensor
+    predicted_of_teacher_BK: Tensor
+    """σ* of Eq. 7; no gradient passes through the choice."""
+
+    @property
+    def teacher_of_predicted(self) -> Tensor:
+        """[B, K]: the same choice, seen from the predicted plans."""
+        return self.predicted_of_teacher_BK.argsort(dim=1)
+
+
+def match_plans(
+    nodes_BKNP: Tensor, validity_BKN: Tensor, targets_BKNP: Tensor, valid_BKN: Tensor
+) -> Matching:
+    """The least cost over all K! permutations of lanes; nodes inside a plan keep their order.
+
+    Paper: §5.1, Eq. 7.
+    """
+    pairs_BJK = pair_costs(nodes_BKNP, validity_BKN, targets_BKNP, valid_BKN)
+    lane_K = torch.arange(pairs_BJK.shape[-1], device=pairs_BJK.device)
+    choices = torch.tensor(list(permutations(lane_K.tolist())), device=lane_K.device)  # [K!, K]
+    costs = pairs_BJK[:, choices, lane_K].sum(-1)  # [B, K!]
+    best = costs.detach().argmin(1)
+    return Matching(costs.gather(1, best[:, None]).mean(), choices[best])
+
+
+def pair_costs(
+    nodes_BKNP: Tensor, validity_BKN: Tensor, targets_BKNP: Tensor, valid_BKN: Tensor
+) -> Tensor:
+    """What predicted plan j costs in the place of teacher plan k: [B, J, K]. Their sum is C(σ)."""
+    K, N = valid_BKN.shape[1:]
+    cosine = torch.einsum(
+        "bjnp,bknp->bjkn", F.normalize(nodes_BKNP, dim=-1), F.normalize(targets_BKNP, dim=-1)
+    )
+    apart = ((1 - cosine) * valid_BKN[:, None]).sum(-1)
+    exists = F.binary_cross_entropy_with_logits(
+        validity_BKN[:, :, None].expand(-1, -1, K, -1),
+        valid_BKN[:, None].expand(-1, K, -1, -1).to(validity_BKN.dtype),
+        reduction="none",
+    ).sum(-1)
+    return apart / valid_BKN.sum((1, 2)).clamp(min=1)[:, None, None] + exists / (K * N)
+
+
+def in_teacher_order(plans: PlanSet, predicted_of_teacher_BK: Tensor) -> PlanSet:
+    """The predicted plans on the lanes of the teacher plans they match."""
+    row = torch.arange(len(predicted_of_teacher_BK), device=predicted_of_teacher_BK.device)[:, None]
+    validity = plans.validity_BKN
+    return replace(
+        plans,
+        nodes_BKNP=plans.nodes_BKNP[row, predicted_of_teacher_BK],
+        valid_BKN=plans.valid_BKN[row, predicted_of_teacher_BK],
+        scores_BK=plans.scores_BK[row, predicted_of_teacher_BK],
+        validity_BKN=None if validity is None else validity[row, predicted_of_teacher_BK],
+    )

@@ -1,0 +1,1 @@
+"""Curriculum and optimization (§6): packed rollouts, staged manifests, bound checkpoints."""

@@ -1,0 +1,79 @@
+"""Packed teacher forcing: one block of all lanes a call, all notes commit, then the next block.
+
+The trunk has run over all target tokens before the first block. Block b reads the prompt's upper
+keys and values where they lie, the lane's own earlier blocks, and the notes of blocks before b.
+
+Paper: §6, §5.2, Fig. 3.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from pdt.model.pdt import Frontier, ParallelDecoder
+from pdt.notes.bus import NotesBus
+from pdt.objective.token import scoring_states, token_nll
+
+Score = Callable[[Tensor, Tensor], Tensor]
+"""What is kept of a block's logits and tokens; the logits themselves are given up."""
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """What a rollout of whole sections leaves for the losses."""
+
+    scores_BKT: Tensor
+    """-log p of each token, 0 on padding (or what `score` returned)."""
+    h_BKUD: Tensor
+    """The state of each block's last token; of the lane's last token in a partial block."""
+    bus: NotesBus
+
+
+def roll_out(
+    model: ParallelDecoder,
+    frontier: Frontier,
+    tokens_BKT: Tensor,
+    *,
+    may_read_KK: Tensor | None = None,
+    score: Score = token_nll,
+) -> Rollout:
+    """Write the target sections from an open frontier; tokens below 0 pad a shorter lane.
+
+    Paper: §6.
+    """
+    tau = model.config.lanes.block_tokens
+    lengths_BK = (tokens_BKT >= 0).sum(-1)
+    fork_BKTD = model.read_targets(frontier, tokens_BKT.clamp(min=0))
+    bus, before_BKD = model.empty_bus(), frontier.h_BKD
+    scores, finals = [], []
+    for block, tokens in enumerate(tokens_BKT.split(tau, dim=2)):
+        fork = fork_BKTD[:, :, block * tau : (block + 1) * tau]
+        h = model.advance_stacks(frontier, fork, model.read_notes(bus, block, may_read_KK))
+        scores.append(_score_block(model, score, scoring_states(before_BKD, h), tokens))
+        finals.append(_last_states(h, lengths_BK - block * tau))
+        before_BKD = h[:, :, -1]
+        if h.shape[2] == tau:
+            complete_BK = lengths_BK >= (block + 1) * tau
+            bus = bus.commit(block, model.write_notes(before_BKD, complete_BK))
+    return Rollout(torch.cat(scores, dim=2), torch.stack(finals, dim=2), bus)
+
+
+def _score_block(
+    model: ParallelDecoder, score: Score, h_BKTD: Tensor, tokens_BKT: Tensor
+) -> Tensor:
+    def run(h_BKTD: Tensor) -> Tensor:
+        return score(model.logits(h_BKTD), tokens_BKT)
+
+    if model.recompute and torch.is_grad_enabled():
+        return checkpoint(run, h_BKTD, use_reentrant=False, preserve_rng_state=False)
+    return run(h_BKTD)
+
+
+def _last_states(h_BKTD: Tensor, lengths_BK: Tensor) -> Tensor:
+    """The state of each lane's last real token among these; `lengths_BK` may lie outside."""
+    T, D = h_BKTD.shape[2:]
+    last = lengths_BK.clamp(1, T) - 1
+    return h_BKTD.gather(2, last[..., None, None].expand(-1, -1, 1, D)).squeeze(2)
