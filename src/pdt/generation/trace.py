@@ -74,8 +74,9 @@ class Trace(Strict):
 def model_digest(model: ParallelDecoder) -> str:
     """Of every parameter and the architecture: what a trace belongs to."""
     weights = tensors_digest(sorted(model.named_parameters()))
-    config = model.config.model_dump(mode="json", exclude={"trunk": {"source", "revision"}})
-    return sha256_json([weights, config])
+    config = model.config
+    parts = [config.trunk.shape, config.lanes, config.planner, config.reads, config.notes]
+    return sha256_json([weights, *(part.model_dump(mode="json") for part in parts)])
 
 
 def trace_of(generation: Generation) -> Trace:
