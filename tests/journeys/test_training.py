@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 import torch
+from typer.testing import CliRunner
 
+from pdt.cli import app
 from pdt.config import PdtConfig, edit_config
 from pdt.errors import BindingMismatch, TrainingStopped, UsageError
 from pdt.model.build import random_model
@@ -237,3 +239,20 @@ def test_oracle_plans_let_the_lanes_learn_four_documents_by_heart(records: Recor
         optimizer.step()
         optimizer.zero_grad()
     assert losses[0] > 4 and losses[-1] < 0.1, losses[::10]
+
+
+def test_the_command_trains_stops_and_goes_on(records: Records, tmp_path: Path) -> None:
+    tree = tmp_path / "run.yaml"
+    tree.write_text(records[1].model_dump_json(), encoding="utf-8")
+    run = tmp_path / "run"
+    command = [str(records[0].directory), "--out", str(run), "--config", str(tree)]
+    runner = CliRunner()
+    first = runner.invoke(app, ["train", *command, "--until", "2"])
+    assert first.exit_code == 0, first.output
+    assert first.stdout.strip() == str(run) and "stage 0  step 1" in first.stderr
+    again = runner.invoke(app, ["train", *command])
+    assert isinstance(again.exception, UsageError)
+    assert runner.invoke(app, ["train", *command, "--until", "3", "--resume"]).exit_code == 0
+    assert [line["step"] for line in metrics(run)] == [0, 1, 2]
+    other = [*command, "--resume", "--set", "notes.condition=self_only"]
+    assert isinstance(runner.invoke(app, ["train", *other]).exception, BindingMismatch)
