@@ -90,7 +90,6 @@ LABELS = {
 
 NOT_YET = {
     "Eq. 10": "Evidence",
-    "Table 2": "Training",
 }
 """Equations, tables and figures without code, and the issue that brings it.
 

@@ -10,6 +10,7 @@ Paper: Table 4, Appendix A.
 import difflib
 from collections.abc import Mapping, Sequence
 from importlib import resources
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,7 +18,16 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from pdt.errors import ConfigError, UsageError
-from pdt.terms import EncoderKind, Loss, NodeText, NotesCondition, RopeScaling, TrunkFamily
+from pdt.terms import (
+    Component,
+    EncoderKind,
+    Loss,
+    NodeText,
+    NotesCondition,
+    PlanCondition,
+    RopeScaling,
+    TrunkFamily,
+)
 
 Count = Annotated[int, Field(ge=1)]
 
@@ -266,6 +276,68 @@ class ObjectiveConfig(Strict):
         return getattr(self, loss.value)
 
 
+class StageConfig(Strict):
+    """One row of the curriculum; which losses count follows from what trains. Paper: Table 2."""
+
+    first_step: Annotated[int, Field(ge=0)]
+    plan: PlanCondition
+    trains: tuple[Component, ...]
+
+    @model_validator(mode="after")
+    def _trains_something(self) -> "StageConfig":
+        if not self.trains:
+            raise ValueError("the stage trains nothing; name a component or remove the stage")
+        if self.plan not in (PlanCondition.ORACLE, PlanCondition.LEARNED):
+            raise ValueError(f"a stage trains on oracle or learned plans, not {self.plan}")
+        return self
+
+
+class OptimizerConfig(Strict):
+    """AdamW with warmup and cosine decay. Paper: §6, Appendix A."""
+
+    learning_rate: Annotated[float, Field(gt=0)]
+    weight_decay: Weight
+    warmup_steps: Annotated[int, Field(ge=0)]
+    clip_norm: Annotated[float, Field(gt=0)]
+    batch_documents: Count
+    accumulation: Count
+    """Batches whose gradients make one step."""
+
+
+class TrainingConfig(Strict):
+    """Curriculum and optimization. Paper: §6, Table 2, Appendix A."""
+
+    seed: int
+    """Of the order of documents and of the semantic-to-physical assignment."""
+    scale: Annotated[float, Field(gt=0)]
+    """Multiplies every step number below: the whole curriculum, shorter."""
+    steps: Count
+    stages: tuple[StageConfig, ...]
+    optimizer: OptimizerConfig
+    recompute: bool
+    """Recompute upper activations in the backward pass: less memory, more time."""
+    save_steps: Count
+    """Steps between checkpoints; not scaled."""
+    keep_checkpoints: Count
+    """How many of the last ones stay, besides those at stage borders."""
+
+    def scaled(self, step: int) -> int:
+        return round(step * self.scale)
+
+    @model_validator(mode="after")
+    def _stages_follow(self) -> "TrainingConfig":
+        borders = [self.scaled(stage.first_step) for stage in self.stages]
+        borders.append(self.scaled(self.steps))
+        if len(borders) < 2 or borders[0] != 0:
+            raise ValueError("stages must begin with one whose first_step is 0")
+        if any(a >= b for a, b in pairwise(borders)):
+            raise ValueError(
+                f"scale {self.scale} gives stage borders {borders}: every stage needs a step of "
+                "its own; use a larger scale or other first_step values"
+            )
+        return self
+
+
 class PdtConfig(Strict):
     """A Parallel Decoder Transformer, whole."""
 
@@ -277,6 +349,7 @@ class PdtConfig(Strict):
     heads: HeadsConfig
     records: RecordsConfig
     objective: ObjectiveConfig
+    training: TrainingConfig
 
     @property
     def upper_layers(self) -> int:

@@ -50,6 +50,10 @@ class BindingMismatch(PdtError):
         super().__init__("\n".join([what, *lines, remedy]))
 
 
+class TrainingStopped(PdtError):
+    """A run that cannot go on: names the step, the reason and the last good checkpoint."""
+
+
 class CorruptFile(PdtError):
     """A file that is truncated, tampered with, or not what its manifest says."""
 

@@ -79,7 +79,7 @@ class EncoderKind(StrEnum):
 
 
 class PlanCondition(StrEnum):
-    """Where the plans that lanes follow come from. Paper: §6, §7.1, Table 3."""
+    """Where the plans that lanes follow come from. Paper: §6, §7.1, Table 2, Table 3."""
 
     ORACLE = "oracle"
     LEARNED = "learned"
@@ -100,3 +100,14 @@ class Loss(StrEnum):
     COMMITMENT = "commitment"
     CODEBOOK = "codebook"
     USAGE = "usage"
+
+
+class Component(StrEnum):
+    """What a curriculum stage trains or freezes; the trunk is frozen always. Paper: §6, Table 2."""
+
+    PLANNER = "planner"
+    LANES = "lanes"
+    PLAN_KV = "plan_kv"
+    SNC = "snc"
+    HEADS = "heads"
+    NOTE_WRITER = "note_writer"

@@ -226,7 +226,7 @@ def check_usage() -> None:
     """Value: the entropy of the codes sent. Gradient: that of the soft choice, at those shares."""
     vq, written, sent = ProductVQ(E, M, C), leaf(B, U * K, E), published()
     codes, books = vq.nearest(written), vq.codebooks
-    ours = channel.usage_loss(written, codes, books, sent)
+    ours = channel.usage_deficit(written, codes, books, sent).mean()
     value, surrogate = 0.0, torch.zeros(())
     for b, m in itertools.product(range(B), range(M)):
         who = [w for w in range(U * K) if sent[b, w]]

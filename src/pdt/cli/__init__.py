@@ -19,6 +19,7 @@ from pdt.cli import (
     model,
     record,
     trace,
+    train,
     trunk,
 )
 from pdt.errors import PdtError
@@ -32,6 +33,7 @@ app = typer.Typer(
 )
 app.command("generate")(generate.generate)
 app.command("demo")(demo.demo)
+app.command("train")(train.train)
 app.command("census")(census.census)
 app.add_typer(trace.app, name="trace")
 app.add_typer(config.app, name="config")

@@ -39,7 +39,7 @@ from pdt.tokenizer import StudentTokenizer
 FORMAT = 1
 CONFIG, LANES, COORDINATION = "config.json", "lanes.safetensors", "coordination.safetensors"
 TRUNK = "trunk.safetensors"
-_FREE = ("trunk.source", "records.", "objective.")
+_FREE = ("trunk.source", "records.", "objective.", "training.")
 """Where the trunk lies, how records are made and what is learned may differ; not the model."""
 
 
@@ -127,13 +127,15 @@ def read_binding(directory: Path) -> tuple[PdtConfig, TrunkIdentity]:
     return config, TrunkIdentity(**saved["trunk"])
 
 
-def check_binding(saved: PdtConfig, run: PdtConfig, directory: Path) -> None:
+def check_binding(
+    saved: PdtConfig, run: PdtConfig, directory: Path, *, free: tuple[str, ...] = _FREE
+) -> None:
     """Refuse another architecture or notes condition, with all differences side by side."""
     ours, theirs = _leaves(saved.model_dump(mode="json")), _leaves(run.model_dump(mode="json"))
     rows = [
         (key, ours.get(key), theirs.get(key))
         for key in sorted(ours | theirs)
-        if ours.get(key) != theirs.get(key) and not key.startswith(_FREE)
+        if ours.get(key) != theirs.get(key) and not key.startswith(free)
     ]
     if rows:
         raise BindingMismatch(

@@ -25,20 +25,15 @@ def codebook_loss(
     return _squared_distance(written_BWE.detach(), code_rows_BWE, published_BW, M)
 
 
-def usage_loss(
-    written_BWE: Tensor, codes_BWM: Tensor, codebooks_MCe: Tensor, published_BW: Tensor
-) -> Tensor:
-    """Mean over codebooks of the usage deficit. Paper: §5.2."""
-    return usage_deficit(written_BWE, codes_BWM, codebooks_MCe, published_BW).mean()
-
-
 def usage_deficit(
     written_BWE: Tensor, codes_BWM: Tensor, codebooks_MCe: Tensor, published_BW: Tensor
 ) -> Tensor:
     """1 - H/log C per codebook, H the entropy of how often codes were chosen: [M].
 
-    The value is that of the codes really sent. Counting has no gradient, so the gradient is that of
-    the soft choice softmax(-‖u - e‖²); it moves writer and codebook (docs/gaps.md).
+    Their mean is L_usage. The value is that of the codes really sent. Counting has no gradient, so
+    we take that of the soft choice softmax(-‖u - e‖²); it moves writer and codebook (docs/gaps.md).
+
+    Paper: §5.2.
     """
     M, C, _ = codebooks_MCe.shape
     parts = written_BWE.unflatten(-1, (M, -1))  # [B, W, M, e]

@@ -1,0 +1,34 @@
+"""The endless stream of training documents, which can be opened at any place.
+
+Paper: §6.
+"""
+
+from collections.abc import Iterator
+
+from pdt.errors import UsageError
+from pdt.records.batch import RecordBatch, RecordShards
+
+
+class DocumentStream:
+    """Batches of a corpus, epoch after epoch, each shuffled by the seed and its number."""
+
+    def __init__(self, shards: RecordShards, *, batch_documents: int, seed: int) -> None:
+        self.shards, self.seed, self.size = shards, seed, batch_documents
+        self.documents = sum(1 for _ in shards.rows())
+        if self.documents < batch_documents:
+            raise UsageError(
+                f"{shards.directory} holds {self.documents} documents to train on, and a batch "
+                f"takes {batch_documents}.\n"
+                "Compile more, or lower training.optimizer.batch_documents."
+            )
+
+    def batches(self, position: int) -> Iterator[RecordBatch]:
+        """From the document at `position` on; an epoch's incomplete last batch is left out."""
+        per_epoch = self.documents // self.size
+        epoch, skip = divmod(position // self.size, per_epoch)
+        while True:
+            batches = self.shards.batches(self.size, seed=self.seed + epoch)
+            for place, batch in enumerate(batches):
+                if skip <= place < per_epoch:
+                    yield batch
+            epoch, skip = epoch + 1, 0

@@ -1,0 +1,139 @@
+"""From a batch of documents on their lanes to the losses that count in a stage.
+
+Paper: §5, §6.
+"""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from pdt.model.pdt import ParallelDecoder, Prompt
+from pdt.model.planner import PlanSet
+from pdt.notes.bus import NotesBus
+from pdt.objective.channel import codebook_loss, commitment_loss, usage_deficit
+from pdt.objective.fact_write import fact_write_loss
+from pdt.objective.matching import in_teacher_order, match_plans
+from pdt.objective.note import note_loss
+from pdt.objective.order import order_loss
+from pdt.objective.progress import progress_loss
+from pdt.objective.route import route_loss
+from pdt.objective.token import token_loss
+from pdt.records.batch import RecordBatch
+from pdt.terms import Loss, PlanCondition
+from pdt.training.rollout import Rollout, roll_out
+
+WITHOUT_ROLLOUT = frozenset({Loss.PLAN, Loss.ROUTE, Loss.ORDER})
+NOTE_LOSSES = frozenset({Loss.NOTE, Loss.COMMITMENT, Loss.CODEBOOK, Loss.USAGE})
+
+
+@dataclass
+class Computed:
+    """The losses by name, and what is watched besides."""
+
+    parts: dict[Loss, Tensor] = field(default_factory=dict)
+    usage_deficit_M: Tensor | None = None
+
+
+def oracle_plans(batch: RecordBatch) -> PlanSet:
+    """The teacher's outlines as they are: nodes, validity and order of the record."""
+    return PlanSet(
+        batch.plan_targets_BKNP, batch.node_valid_BKN, -batch.presentation_rank_BK.float()
+    )
+
+
+def compute_losses(
+    model: ParallelDecoder, batch: RecordBatch, plan: PlanCondition, counted: Collection[Loss]
+) -> Computed:
+    """The losses of `counted`; what none of them needs is not run.
+
+    With learned plans the planner's outlines go to the lanes of the teacher plans they match, and
+    all that follows is in the teacher's lane order.
+
+    Paper: §5.1 to §5.3, §6.
+    """
+    computed = Computed()
+    prompt = model.read_prompt(batch.prompt_tokens_BS.clamp(min=0), batch.prompt_valid_BS.sum(1))
+    plans = _plans(model, prompt, batch, plan, counted, computed)
+    if Loss.ROUTE in counted:
+        route = model.heads.route
+        computed.parts[Loss.ROUTE] = route_loss(
+            route(plans.nodes_BKNP, batch.fact_embeddings_BFE),
+            route(plans.nodes_BKNP, batch.negative_embeddings_BFE),
+            batch.owner_lane_BF,
+            batch.owner_node_BF,
+            batch.node_valid_BKN,
+        )
+    if set(counted) - WITHOUT_ROLLOUT:
+        rollout = roll_out(model, model.open_lanes(prompt, plans), batch.section_tokens_BKT)
+        _execution_losses(model, batch, plans, rollout, counted, computed)
+        if NOTE_LOSSES & set(counted) and rollout.bus.blocks:
+            _note_losses(model, rollout.bus, counted, computed)
+    return computed
+
+
+def _plans(
+    model: ParallelDecoder,
+    prompt: Prompt,
+    batch: RecordBatch,
+    plan: PlanCondition,
+    counted: Collection[Loss],
+    computed: Computed,
+) -> PlanSet:
+    if plan is PlanCondition.ORACLE and not {Loss.PLAN, Loss.ORDER} & set(counted):
+        return oracle_plans(batch)
+    predicted = model.plan(prompt)
+    assert predicted.validity_BKN is not None
+    matching = match_plans(
+        predicted.nodes_BKNP, predicted.validity_BKN, batch.plan_targets_BKNP, batch.node_valid_BKN
+    )
+    learned = in_teacher_order(predicted, matching.predicted_of_teacher_BK)
+    if Loss.PLAN in counted:
+        computed.parts[Loss.PLAN] = matching.loss
+    if Loss.ORDER in counted:
+        computed.parts[Loss.ORDER] = order_loss(learned.scores_BK, batch.lane_at_position_BK)
+    return learned if plan is PlanCondition.LEARNED else oracle_plans(batch)
+
+
+def _execution_losses(
+    model: ParallelDecoder,
+    batch: RecordBatch,
+    plans: PlanSet,
+    rollout: Rollout,
+    counted: Collection[Loss],
+    computed: Computed,
+) -> None:
+    h_BKUD, heads = rollout.h_BKUD, model.heads
+    makers: dict[Loss, Callable[[], Tensor]] = {
+        Loss.TOKEN: lambda: token_loss(rollout.scores_BKT, batch.token_valid_BKT),
+        Loss.PROGRESS: lambda: progress_loss(
+            heads.progress(h_BKUD, plans.nodes_BKNP), batch.active_node_BKU, batch.node_valid_BKN
+        ),
+        Loss.FACT_WRITE: lambda: fact_write_loss(
+            heads.fact_write(h_BKUD, batch.fact_embeddings_BFE), batch.role_BKUF
+        ),
+    }
+    computed.parts |= {loss: make() for loss, make in makers.items() if loss in counted}
+
+
+def _note_losses(
+    model: ParallelDecoder, bus: NotesBus, counted: Collection[Loss], computed: Computed
+) -> None:
+    vq, M = model.note_writer.vq, model.config.notes.codebooks
+    written_K = [note.written_BKE for note in bus.blocks]
+    written = torch.cat([w for w in written_K if w is not None], dim=1)  # [B, W, E]
+    vectors = torch.cat([note.vectors_BKE for note in bus.blocks], dim=1)
+    codes = torch.cat([note.codes_BKM for note in bus.blocks], dim=1)
+    sent = torch.cat([note.published_BK for note in bus.blocks], dim=1)
+    rows = vq.decode(codes)  # the same values as `vectors`, with the codebook's gradient
+    deficit_M = usage_deficit(written, codes, vq.codebooks, sent)
+    computed.usage_deficit_M = deficit_M.detach()
+    temperature = model.config.objective.note_temperature
+    makers: dict[Loss, Callable[[], Tensor]] = {
+        Loss.NOTE: lambda: note_loss(vectors, written, sent, temperature),
+        Loss.COMMITMENT: lambda: commitment_loss(written, rows, sent, M),
+        Loss.CODEBOOK: lambda: codebook_loss(written, rows, sent, M),
+        Loss.USAGE: deficit_M.mean,
+    }
+    computed.parts |= {loss: make() for loss, make in makers.items() if loss in counted}
