@@ -246,6 +246,7 @@ def test_the_command_trains_stops_and_goes_on(records: Records, tmp_path: Path) 
     tree.write_text(records[1].model_dump_json(), encoding="utf-8")
     run = tmp_path / "run"
     command = [str(records[0].directory), "--out", str(run), "--config", str(tree)]
+    command += ["--set", "training.save_steps=1000"]  # where it stops it saves all the same
     runner = CliRunner()
     first = runner.invoke(app, ["train", *command, "--until", "2"])
     assert first.exit_code == 0, first.output

@@ -76,9 +76,10 @@ class Trainer:
     def train(
         self, until: int | None = None, *, watch: Callable[[Metrics], None] = lambda metrics: None
     ) -> None:
-        """Run to step `until`, by default to the end of the curriculum."""
+        """Run to step `until`, by default to the end of the curriculum, and save there."""
         batches = self.stream.batches(self.progress.position)
-        while self.progress.step < min(self.steps, until or self.steps):
+        end = self.steps if until is None else min(self.steps, until)
+        while self.progress.step < end:
             started = time.perf_counter()
             metrics = self._step(batches)
             metrics["seconds"] = time.perf_counter() - started
@@ -86,7 +87,7 @@ class Trainer:
                 file.write(json.dumps(metrics) + "\n")
             watch(metrics)
             step = self.progress.step
-            if step % self.config.save_steps == 0 or step in self.borders:
+            if step % self.config.save_steps == 0 or step in self.borders or step == end:
                 self.save()
 
     def save(self) -> None:
