@@ -145,6 +145,8 @@ class GGUFFile:
         return value
 
     def tokenizer(self) -> TrunkTokenizer | None:
+        if "tokenizer.ggml.model" not in self.fields:
+            return None
         return tokenizer_from_gguf(self.fields, self.where)
 
 

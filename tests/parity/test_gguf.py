@@ -1,0 +1,104 @@
+"""A GGUF file of each family, written as llama.cpp lays it out, is the Hugging Face decoder."""
+
+from pathlib import Path
+from typing import Any
+
+import gguf
+import numpy
+import pytest
+import torch
+
+from pdt.errors import TrunkRefused
+from pdt.model.weights import GGUFFile, HuggingFaceDirectory, expected_tensors
+from tests.parity.families import make_plain, save_plain
+
+LAYER = {
+    "input_layernorm": "attn_norm",
+    "post_attention_layernorm": "ffn_norm",
+    "self_attn.q_proj": "attn_q",
+    "self_attn.k_proj": "attn_k",
+    "self_attn.v_proj": "attn_v",
+    "self_attn.o_proj": "attn_output",
+    "self_attn.q_norm": "attn_q_norm",
+    "self_attn.k_norm": "attn_k_norm",
+    "mlp.gate_proj": "ffn_gate",
+    "mlp.up_proj": "ffn_up",
+    "mlp.down_proj": "ffn_down",
+}
+TOP = {
+    "model.embed_tokens.weight": "token_embd.weight",
+    "model.norm.weight": "output_norm.weight",
+    "lm_head.weight": "output.weight",
+}
+
+
+def gguf_name(name: str) -> str:
+    if name in TOP:
+        return TOP[name]
+    _, _, layer, *middle, kind = name.split(".")
+    return f"blk.{layer}.{LAYER['.'.join(middle)]}.{kind}"
+
+
+def interleaved(weight: numpy.ndarray, heads: int) -> numpy.ndarray:
+    """llama.cpp's converter: the two halves of a head become neighbouring rows."""
+    rows = weight.reshape(heads, 2, weight.shape[0] // heads // 2, *weight.shape[1:])
+    return rows.swapaxes(1, 2).reshape(weight.shape)
+
+
+def write_gguf(path: Path, source: HuggingFaceDirectory, **extra: Any) -> Path:
+    shape = source.shape
+    writer = gguf.GGUFWriter(path, shape.family.value)
+    writer.add_block_count(shape.layers)
+    writer.add_embedding_length(shape.width)
+    writer.add_head_count(shape.query_heads)
+    writer.add_head_count_kv(shape.kv_heads)
+    writer.add_key_length(shape.head_width)
+    writer.add_feed_forward_length(shape.feed_forward)
+    writer.add_layer_norm_rms_eps(shape.norm_eps)
+    writer.add_context_length(shape.max_positions)
+    writer.add_rope_freq_base(shape.rope.theta)
+    for name, value in extra.items():
+        getattr(writer, name)(value)
+    for name, _ in expected_tensors(shape):
+        value = source.tensor(name).numpy()
+        if shape.family == "llama" and name.endswith(("q_proj.weight", "k_proj.weight")):
+            heads = shape.query_heads if "q_proj" in name else shape.kv_heads
+            value = interleaved(value, heads)
+        writer.add_tensor(gguf_name(name), value)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+@pytest.mark.parametrize(
+    "variant", ["llama, tied", "qwen2, qkv bias", "qwen3, qk-norm, wide heads", "qwen3, untied"]
+)
+def test_a_gguf_holds_the_same_decoder_as_the_directory(variant: str, tmp_path: Path) -> None:
+    directory = HuggingFaceDirectory(save_plain(make_plain(variant), tmp_path / "trunk"))
+    file = GGUFFile(write_gguf(tmp_path / "trunk.gguf", directory))
+    assert file.shape == directory.shape
+    for name, _ in expected_tensors(file.shape):
+        assert torch.equal(file.tensor(name), directory.tensor(name)), name
+
+
+def test_a_gguf_without_a_tokenizer_has_none(tmp_path: Path) -> None:
+    directory = HuggingFaceDirectory(save_plain(make_plain("llama, tied"), tmp_path / "trunk"))
+    assert GGUFFile(write_gguf(tmp_path / "trunk.gguf", directory)).tokenizer() is None
+
+
+@pytest.mark.parametrize(
+    ("extra", "says"),
+    [
+        ({"add_expert_count": 8}, "mixture of experts"),
+        ({"add_sliding_window": 64}, "sliding-window"),
+        ({"add_rope_scaling_type": gguf.RopeScalingType.LONGROPE}, "rope type 'longrope'"),
+    ],
+)
+def test_a_gguf_that_cannot_be_split_is_refused_by_name(
+    extra: dict[str, Any], says: str, tmp_path: Path
+) -> None:
+    directory = HuggingFaceDirectory(save_plain(make_plain("llama, tied"), tmp_path / "trunk"))
+    with pytest.raises(TrunkRefused, match=says):
+        GGUFFile(write_gguf(tmp_path / "trunk.gguf", directory, **extra))
