@@ -11,7 +11,7 @@ import torch
 from pdt.bench.timing import Timing, interleave, memory_reader, ratio
 from pdt.config import PdtConfig, load_config
 from pdt.model.build import random_model
-from pdt.model.census import FP32, kv_bytes, take_census
+from pdt.model.census import FP32, kv_bytes, take_census, traffic
 from pdt.model.one_lane import one_lane, plan_of_lane
 from pdt.model.pdt import Frontier, ParallelDecoder
 from pdt.model.planner import PlanSet
@@ -61,9 +61,7 @@ def bench_grouped(subjects: list[str], *, repeats: int) -> Iterator[GroupedResul
 def round_bytes(config: PdtConfig, lanes: int, context: int) -> int:
     """What a round of `lanes` lanes reads in fp32: shared weights once, stacks, reads, caches."""
     census = take_census(config)
-    shared = census.shared_total
-    if not config.trunk.shape.tied_head:
-        shared -= census.shared["embedding"]
+    shared = traffic(config, census).shared
     stacks = census.physical_total * lanes // config.lanes.count
     shape, reads = config.trunk.shape, config.reads
     # Plan-KV and SNC: query and output maps; their keys and values were projected at the barrier.

@@ -26,7 +26,7 @@ from pdt.generation.loop import start
 from pdt.generation.serial import write_serially
 from pdt.generation.settings import GenerationSettings
 from pdt.model.build import from_trunk, random_model
-from pdt.model.census import traffic
+from pdt.model.census import FP32, expanded_prompt_cache, traffic
 from pdt.model.pdt import ParallelDecoder
 
 PACKED, SERIAL, ONE = "packed", "three serial lanes", "one lane (a third of the tokens)"
@@ -111,8 +111,6 @@ def bench_latency(
 
 
 def _cache_ratio(model: ParallelDecoder, ledger: Ledger, prompt_tokens: int) -> float:
-    from pdt.model.census import FP32, expanded_prompt_cache
-
     expanded = expanded_prompt_cache(model.config, prompt_tokens=prompt_tokens, weight_bytes=FP32)
     return ledger.shared_cache_bytes / expanded
 

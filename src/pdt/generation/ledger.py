@@ -82,9 +82,10 @@ def count_work(ledger: Ledger, model: ParallelDecoder, documents: int) -> None:
         for read in (layer.plan_kv, layer.snc)
         for p in (*read.q_proj.parameters(), *read.o_proj.parameters())
     )
-    shared = weights.packed_round - census.physical_total
     ledger.weights_read_per_round = weights.packed_round + reads
-    ledger.multiply_adds_per_round = documents * (lanes * (shared + reads) + census.physical_total)
+    ledger.multiply_adds_per_round = documents * (
+        lanes * (weights.shared + reads) + census.physical_total
+    )
 
 
 def count_memory(ledger: Ledger, frontier: Frontier) -> None:

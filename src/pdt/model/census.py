@@ -47,6 +47,8 @@ class Census:
 class Traffic:
     """Weights that decoding must read, at batch one. Paper: §3.6, Eq. 6."""
 
+    shared: int
+    """The part that one row of any lane reads: an untied embedding is looked up, not read."""
     packed_round: int
     """One grouped round: the shared part once, every lane's stack once, for K tokens."""
     serial_rounds: int
@@ -116,7 +118,7 @@ def traffic(config: PdtConfig, census: Census | None = None) -> Traffic:
     lookup = 0 if config.trunk.shape.tied_head else census.shared["embedding"]
     shared, physical = census.shared_total - lookup, census.physical_total
     lanes = config.lanes.count
-    return Traffic(shared + physical, lanes * shared + physical)
+    return Traffic(shared, shared + physical, lanes * shared + physical)
 
 
 def inference_memory(
