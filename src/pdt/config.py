@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from pdt.errors import ConfigError, UsageError
 from pdt.terms import (
+    CodebookStart,
     Component,
     EncoderKind,
     Loss,
@@ -160,6 +161,10 @@ class NotesConfig(Strict):
     codes: Count
     window_blocks: Count
     condition: NotesCondition
+    writer_norm: bool
+    """A LayerNorm without parameters after the writer; the paper has none (docs/gaps.md)."""
+    codebook_start: CodebookStart
+    """Whether training begins with drawn codes or with codes taken from states it has written."""
 
 
 class HeadsConfig(Strict):
@@ -271,6 +276,8 @@ class ObjectiveConfig(Strict):
     usage: Weight
     note_temperature: Annotated[float, Field(gt=0)]
     """Of the InfoNCE between notes and what they were written from."""
+    dependency_token: Weight
+    """What a token that depends on a sibling counts in the token loss; the paper says 1."""
 
     def weight(self, loss: Loss) -> float:
         return getattr(self, loss.value)

@@ -111,3 +111,10 @@ class Component(StrEnum):
     SNC = "snc"
     HEADS = "heads"
     NOTE_WRITER = "note_writer"
+
+
+class CodebookStart(StrEnum):
+    """Where training takes its first codes from. The paper leaves it open (docs/gaps.md)."""
+
+    DRAWN = "drawn"
+    STATES = "states"

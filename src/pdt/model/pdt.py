@@ -82,6 +82,7 @@ class ParallelDecoder(nn.Module):
             config.reads.memory_width,
             config.notes.codebooks,
             config.notes.codes,
+            norm=config.notes.writer_norm,
         )
         self.heads = SemanticHeads(config)
 

@@ -16,6 +16,7 @@ from pdt.errors import BindingMismatch, TrainingStopped, UsageError
 from pdt.model.pdt import ParallelDecoder
 from pdt.objective.total import total_loss
 from pdt.records.batch import RecordBatch, RecordShards
+from pdt.terms import CodebookStart
 from pdt.training.assignment import assign_lanes, draw_assignment
 from pdt.training.checkpoint import (
     Progress,
@@ -26,6 +27,7 @@ from pdt.training.checkpoint import (
     restore_optimizer,
     save_checkpoint,
 )
+from pdt.training.codebooks import take_codes
 from pdt.training.curriculum import Stage, apply_manifest, stage_at, stages_of
 from pdt.training.documents import DocumentStream
 from pdt.training.losses import compute_losses
@@ -47,6 +49,8 @@ class Trainer:
     ) -> None:
         check_records(model.config, shards)
         self.model, self.run, self.config = model, run, model.config.training
+        if progress is None and model.config.notes.codebook_start is CodebookStart.STATES:
+            take_codes(model, shards, self.config.seed)
         self.progress = progress or Progress()
         self.optimizer = build_optimizer(model, self.config)
         self.stream = DocumentStream(

@@ -69,7 +69,9 @@ def compute_losses(
         rollout = roll_out(model, model.open_lanes(prompt, plans), batch.section_tokens_BKT)
         _execution_losses(model, batch, plans, rollout, counted, computed)
         if NOTE_LOSSES & set(counted) and rollout.bus.blocks:
-            _note_losses(model, rollout.bus, counted, computed)
+            notes = note_losses(model, rollout.bus, counted)
+            computed.parts |= notes.parts
+            computed.usage_deficit_M = notes.usage_deficit_M
     return computed
 
 
@@ -106,7 +108,12 @@ def _execution_losses(
 ) -> None:
     h_BKUD, heads = rollout.h_BKUD, model.heads
     makers: dict[Loss, Callable[[], Tensor]] = {
-        Loss.TOKEN: lambda: token_loss(rollout.scores_BKT, batch.token_valid_BKT),
+        Loss.TOKEN: lambda: token_loss(
+            rollout.scores_BKT,
+            batch.token_valid_BKT,
+            batch.dependency_token_BKT,
+            model.config.objective.dependency_token,
+        ),
         Loss.PROGRESS: lambda: progress_loss(
             heads.progress(h_BKUD, plans.nodes_BKNP), batch.active_node_BKU, batch.node_valid_BKN
         ),
@@ -117,9 +124,8 @@ def _execution_losses(
     computed.parts |= {loss: make() for loss, make in makers.items() if loss in counted}
 
 
-def _note_losses(
-    model: ParallelDecoder, bus: NotesBus, counted: Collection[Loss], computed: Computed
-) -> None:
+def note_losses(model: ParallelDecoder, bus: NotesBus, counted: Collection[Loss]) -> Computed:
+    """What notes teach: they are told apart, near their codes, and use all of them. Paper: §5.2."""
     vq, M = model.note_writer.vq, model.config.notes.codebooks
     written_K = [note.written_BKE for note in bus.blocks]
     written = torch.cat([w for w in written_K if w is not None], dim=1)  # [B, W, E]
@@ -128,7 +134,6 @@ def _note_losses(
     sent = torch.cat([note.published_BK for note in bus.blocks], dim=1)
     rows = vq.decode(codes)  # the same values as `vectors`, with the codebook's gradient
     deficit_M = usage_deficit(written, codes, vq.codebooks, sent)
-    computed.usage_deficit_M = deficit_M.detach()
     temperature = model.config.objective.note_temperature
     makers: dict[Loss, Callable[[], Tensor]] = {
         Loss.NOTE: lambda: note_loss(vectors, written, sent, temperature),
@@ -136,4 +141,5 @@ def _note_losses(
         Loss.CODEBOOK: lambda: codebook_loss(written, rows, sent, M),
         Loss.USAGE: deficit_M.mean,
     }
-    computed.parts |= {loss: make() for loss, make in makers.items() if loss in counted}
+    parts = {loss: make() for loss, make in makers.items() if loss in counted}
+    return Computed(parts, deficit_M.detach())
