@@ -137,7 +137,8 @@ class RecordShards:
     def rows(self) -> Iterator[dict[str, Any]]:
         """Each record of the split as arrays, in stored order."""
         for shard in self.shards:
-            yield from self._rows(shard)
+            if self._count(shard):
+                yield from self._rows(shard)
 
     def batches(
         self, size: int, *, seed: int | None = None, skip: int = 0

@@ -12,7 +12,7 @@ from torch import Tensor
 from pdt.model.pdt import ParallelDecoder, Prompt
 from pdt.model.planner import PlanSet
 from pdt.notes.bus import NotesBus
-from pdt.objective.channel import codebook_loss, commitment_loss, usage_deficit
+from pdt.objective.channel import code_counts, codebook_loss, commitment_loss, usage_deficit
 from pdt.objective.fact_write import fact_write_loss
 from pdt.objective.matching import in_teacher_order, match_plans
 from pdt.objective.note import note_loss
@@ -34,6 +34,10 @@ class Computed:
 
     parts: dict[Loss, Tensor] = field(default_factory=dict)
     usage_deficit_M: Tensor | None = None
+    code_counts_MC: Tensor | None = None
+    """How often the notes of the batch chose each code."""
+    rolled_out: bool = False
+    """Were the sections written, or the prompt alone read?"""
 
 
 def oracle_plans(batch: RecordBatch) -> PlanSet:
@@ -67,6 +71,7 @@ def compute_losses(
         )
     if set(counted) - WITHOUT_ROLLOUT:
         rollout = roll_out(model, model.open_lanes(prompt, plans), batch.section_tokens_BKT)
+        computed.rolled_out = True
         _execution_losses(model, batch, plans, rollout, counted, computed)
         if NOTE_LOSSES & set(counted) and rollout.bus.blocks:
             _note_losses(model, rollout.bus, counted, computed)
@@ -129,6 +134,7 @@ def _note_losses(
     rows = vq.decode(codes)  # the same values as `vectors`, with the codebook's gradient
     deficit_M = usage_deficit(written, codes, vq.codebooks, sent)
     computed.usage_deficit_M = deficit_M.detach()
+    computed.code_counts_MC = code_counts(codes, sent, vq.codebooks.shape[1])
     temperature = model.config.objective.note_temperature
     makers: dict[Loss, Callable[[], Tensor]] = {
         Loss.NOTE: lambda: note_loss(vectors, written, sent, temperature),
