@@ -311,6 +311,17 @@ class OptimizerConfig(Strict):
     """Batches whose gradients make one step."""
 
 
+class WatchConfig(Strict):
+    """How a run is seen; none of it changes what is learned, so a resumed run may change it."""
+
+    evaluate_documents: Annotated[int, Field(ge=0)] = 64
+    """Held-out documents, at most, that are read at every stage border; 0 reads none."""
+    tensorboard: bool = True
+    """Write TensorBoard event files beside the metrics, where tensorboard is installed."""
+    wandb_project: str | None = None
+    """Also send the metrics to this project of Weights & Biases."""
+
+
 class TrainingConfig(Strict):
     """Curriculum and optimization. Paper: §6, Table 2, Appendix A."""
 
@@ -327,6 +338,7 @@ class TrainingConfig(Strict):
     """Steps between checkpoints; not scaled."""
     keep_checkpoints: Count
     """How many of the last ones stay, besides those at stage borders."""
+    watch: WatchConfig = WatchConfig()
 
     def scaled(self, step: int) -> int:
         return round(step * self.scale)

@@ -16,7 +16,7 @@ from pdt.notes.visibility import visibility_table
 from pdt.objective.token import token_loss
 from pdt.objective.total import total_loss
 from pdt.terms import Loss, NotesCondition
-from pdt.training.losses import note_losses
+from pdt.training.losses import Computed, note_losses
 from pdt.training.rollout import Rollout, roll_out
 
 ONE_BIT = 0.693
@@ -74,9 +74,10 @@ def trained(condition: NotesCondition, steps: int = 220) -> ParallelDecoder:
     depends = (torch.arange(8) == DEPENDENT).expand(B, K, 8)
     for _ in range(steps):
         rollout = write(model, documents())
-        losses = {Loss.TOKEN: token_loss(rollout.scores_BKT, everywhere, depends, 10.0)}
-        losses |= note_losses(model, rollout.bus, set(Loss)).parts
-        total_loss(losses, config.objective).backward()
+        token = token_loss(rollout.scores_BKT, everywhere, depends, 10.0)
+        computed = Computed({Loss.TOKEN: token})
+        note_losses(model, rollout.bus, set(Loss), computed)
+        total_loss(computed.parts, config.objective).backward()
         torch.nn.utils.clip_grad_norm_(learned, 1.0)
         optimizer.step()
         optimizer.zero_grad()

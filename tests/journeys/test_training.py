@@ -23,8 +23,9 @@ from pdt.records.batch import RecordShards
 from pdt.terms import Loss, PlanCondition
 from pdt.training import loop
 from pdt.training.checkpoint import latest_checkpoint, load_checkpoint
-from pdt.training.loop import METRICS, Trainer
+from pdt.training.loop import Trainer
 from pdt.training.losses import compute_losses
+from pdt.training.metrics import METRICS
 from tests.conftest import ROOT
 from tests.training_samples import corpus
 
@@ -50,7 +51,7 @@ def start(records: Records, run: Path) -> Trainer:
 
 def metrics(run: Path) -> list[dict[str, Any]]:
     lines = [json.loads(line) for line in (run / METRICS).read_text().splitlines()]
-    return [{k: v for k, v in line.items() if k != "seconds"} for line in lines]
+    return [{k: v for k, v in line.items() if k not in ("seconds", "at")} for line in lines]
 
 
 @pytest.mark.paper("§6", "Table 2")
@@ -61,7 +62,7 @@ def test_the_whole_curriculum_runs_and_logs_every_part(finished: Path) -> None:
     assert {loss.value for loss in Loss} <= lines[-1].keys()
     assert "token" not in lines[3] and "plan" not in lines[0]
     assert {"usage_deficit_0", "usage_deficit_1", "gradient_norm"} <= lines[0].keys()
-    assert lines[-1]["documents"] == 16
+    assert lines[-1]["documents"] == 16 and lines[-1]["step_documents"] == 2
 
 
 @pytest.mark.paper("§6")
@@ -248,12 +249,12 @@ def test_the_command_trains_stops_and_goes_on(records: Records, tmp_path: Path) 
     command = [str(records[0].directory), "--out", str(run), "--config", str(tree)]
     command += ["--set", "training.save_steps=1000"]  # where it stops it saves all the same
     runner = CliRunner()
-    first = runner.invoke(app, ["train", *command, "--until", "2"])
+    first = runner.invoke(app, ["train", "run", *command, "--until", "2"])
     assert first.exit_code == 0, first.output
-    assert first.stdout.strip() == str(run) and "stage 0  step 1" in first.stderr
-    again = runner.invoke(app, ["train", *command])
+    assert first.stdout.strip() == str(run) and "step 2 of 8" in first.stderr
+    again = runner.invoke(app, ["train", "run", *command])
     assert isinstance(again.exception, UsageError)
-    assert runner.invoke(app, ["train", *command, "--until", "3", "--resume"]).exit_code == 0
+    assert runner.invoke(app, ["train", "run", *command, "--until", "3", "--resume"]).exit_code == 0
     assert [line["step"] for line in metrics(run)] == [0, 1, 2]
     other = [*command, "--resume", "--set", "notes.condition=self_only"]
-    assert isinstance(runner.invoke(app, ["train", *other]).exception, BindingMismatch)
+    assert isinstance(runner.invoke(app, ["train", "run", *other]).exception, BindingMismatch)

@@ -68,7 +68,7 @@ def save_model(
             save_file(part, work / name)
             (work / name).chmod(0o644)
         if model.tokenizer is not None:
-            (work / TOKENIZER).write_text(model.tokenizer.as_json(), encoding="utf-8")
+            (work / TOKENIZER).write_bytes(model.tokenizer.as_json().encode())
         write_manifest(work, made_by="pdt.save_model", config=config)
 
 

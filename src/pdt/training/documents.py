@@ -4,6 +4,7 @@ Paper: §6.
 """
 
 from collections.abc import Iterator
+from itertools import islice
 
 from pdt.errors import UsageError
 from pdt.records.batch import RecordBatch, RecordShards
@@ -14,7 +15,7 @@ class DocumentStream:
 
     def __init__(self, shards: RecordShards, *, batch_documents: int, seed: int) -> None:
         self.shards, self.seed, self.size = shards, seed, batch_documents
-        self.documents = sum(1 for _ in shards.rows())
+        self.documents = len(shards)
         if self.documents < batch_documents:
             raise UsageError(
                 f"{shards.directory} holds {self.documents} documents to train on, and a batch "
@@ -27,8 +28,6 @@ class DocumentStream:
         per_epoch = self.documents // self.size
         epoch, skip = divmod(position // self.size, per_epoch)
         while True:
-            batches = self.shards.batches(self.size, seed=self.seed + epoch)
-            for place, batch in enumerate(batches):
-                if skip <= place < per_epoch:
-                    yield batch
+            batches = self.shards.batches(self.size, seed=self.seed + epoch, skip=skip * self.size)
+            yield from islice(batches, per_epoch - skip)
             epoch, skip = epoch + 1, 0

@@ -12,7 +12,7 @@ from torch import Tensor
 from pdt.model.pdt import ParallelDecoder, Prompt
 from pdt.model.planner import PlanSet
 from pdt.notes.bus import NotesBus
-from pdt.objective.channel import codebook_loss, commitment_loss, usage_deficit
+from pdt.objective.channel import code_counts, codebook_loss, commitment_loss, usage_deficit
 from pdt.objective.fact_write import fact_write_loss
 from pdt.objective.matching import in_teacher_order, match_plans
 from pdt.objective.note import note_loss
@@ -34,6 +34,10 @@ class Computed:
 
     parts: dict[Loss, Tensor] = field(default_factory=dict)
     usage_deficit_M: Tensor | None = None
+    code_counts_MC: Tensor | None = None
+    """How often the notes of the batch chose each code."""
+    rolled_out: bool = False
+    """Were the sections written, or the prompt alone read?"""
 
 
 def oracle_plans(batch: RecordBatch) -> PlanSet:
@@ -67,11 +71,10 @@ def compute_losses(
         )
     if set(counted) - WITHOUT_ROLLOUT:
         rollout = roll_out(model, model.open_lanes(prompt, plans), batch.section_tokens_BKT)
+        computed.rolled_out = True
         _execution_losses(model, batch, plans, rollout, counted, computed)
         if NOTE_LOSSES & set(counted) and rollout.bus.blocks:
-            notes = note_losses(model, rollout.bus, counted)
-            computed.parts |= notes.parts
-            computed.usage_deficit_M = notes.usage_deficit_M
+            note_losses(model, rollout.bus, counted, computed)
     return computed
 
 
@@ -124,7 +127,9 @@ def _execution_losses(
     computed.parts |= {loss: make() for loss, make in makers.items() if loss in counted}
 
 
-def note_losses(model: ParallelDecoder, bus: NotesBus, counted: Collection[Loss]) -> Computed:
+def note_losses(
+    model: ParallelDecoder, bus: NotesBus, counted: Collection[Loss], computed: Computed
+) -> None:
     """What notes teach: they are told apart, near their codes, and use all of them. Paper: §5.2."""
     vq, M = model.note_writer.vq, model.config.notes.codebooks
     written_K = [note.written_BKE for note in bus.blocks]
@@ -134,6 +139,8 @@ def note_losses(model: ParallelDecoder, bus: NotesBus, counted: Collection[Loss]
     sent = torch.cat([note.published_BK for note in bus.blocks], dim=1)
     rows = vq.decode(codes)  # the same values as `vectors`, with the codebook's gradient
     deficit_M = usage_deficit(written, codes, vq.codebooks, sent)
+    computed.usage_deficit_M = deficit_M.detach()
+    computed.code_counts_MC = code_counts(codes, sent, vq.codebooks.shape[1])
     temperature = model.config.objective.note_temperature
     makers: dict[Loss, Callable[[], Tensor]] = {
         Loss.NOTE: lambda: note_loss(vectors, written, sent, temperature),
@@ -141,5 +148,4 @@ def note_losses(model: ParallelDecoder, bus: NotesBus, counted: Collection[Loss]
         Loss.CODEBOOK: lambda: codebook_loss(written, rows, sent, M),
         Loss.USAGE: deficit_M.mean,
     }
-    parts = {loss: make() for loss, make in makers.items() if loss in counted}
-    return Computed(parts, deficit_M.detach())
+    computed.parts |= {loss: make() for loss, make in makers.items() if loss in counted}
