@@ -15,6 +15,7 @@ from pdt.cli import (
     config,
     curated,
     demo,
+    evaluation,
     generate,
     model,
     record,
@@ -43,6 +44,7 @@ app.add_typer(bench.app, name="bench")
 app.add_typer(chronicle.app, name="chronicle")
 app.add_typer(curated.app, name="curated")
 app.add_typer(record.app, name="record")
+app.add_typer(evaluation.app, name="eval")
 
 
 def main() -> None:

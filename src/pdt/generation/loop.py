@@ -24,7 +24,7 @@ from pdt.generation.events import (
     Round,
 )
 from pdt.generation.interventions import Intervention, bind
-from pdt.generation.lane import LaneWriter
+from pdt.generation.lane import Continuations, LaneWriter
 from pdt.generation.ledger import Ledger, count_memory, count_work
 from pdt.generation.settings import GenerationSettings
 from pdt.model.gated_read import ReadMemory
@@ -229,11 +229,13 @@ def start(
     interventions: Sequence[Intervention] = (),
     plans: PlanSet | None = None,
     forced: Sequence[Sequence[Sequence[int]]] | None = None,
+    continuations: Sequence[Sequence[Continuations]] | None = None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Generation:
     """Check everything, then return a generation that has not begun.
 
-    `plans` gives an oracle plan; `forced` gives tokens, by document and lane, that come first.
+    `plans` gives an oracle plan; `forced` gives tokens, by document and lane, that come first;
+    `continuations` tokens that follow, by document and lane, whenever a cue has been written.
     """
     settings = settings or GenerationSettings()
     _check_lengths(model, prompts, settings)
@@ -241,7 +243,14 @@ def start(
     lanes = model.config.lanes.count
     writers = [
         [
-            LaneWriter(lane, settings, tokenizer, eos, forced[document][lane] if forced else ())
+            LaneWriter(
+                lane,
+                settings,
+                tokenizer,
+                eos,
+                forced[document][lane] if forced else (),
+                continuations[document][lane] if continuations else None,
+            )
             for lane in range(lanes)
         ]
         for document in range(len(prompts))

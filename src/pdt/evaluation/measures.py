@@ -1,0 +1,321 @@
+"""From raw lines to named measures, each with its interval. `pdt verify` calls the same function.
+
+A measure that cannot be had (no self-only checkpoint, nothing coined) is not there.
+
+Paper: §7.1 to §7.3, Eq. 10, Table 3.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
+
+from pdt.evaluation import bits, ownership
+from pdt.evaluation.bootstrap import Bootstrap, Measure, Values
+from pdt.evaluation.communication import Likelihoods, mean_nll
+from pdt.evaluation.completion import outline_completion
+from pdt.evaluation.execution import ONE, PACKED, SERIAL, Execution
+from pdt.evaluation.held_out import HeldOutDocument
+from pdt.evaluation.judgments import Judged
+from pdt.evaluation.longform import is_longform, short_sentence_share
+from pdt.evaluation.results import EvaluationSettings, Raw
+from pdt.evaluation.written import Written
+
+Measures = dict[str, Measure]
+Row = TypeVar("Row")
+
+
+def compute_measures(raw: Raw, settings: EvaluationSettings) -> Measures:
+    """Every measure of the protocol that these lines allow."""
+    boot = Bootstrap(
+        resamples=settings.resamples, confidence=settings.confidence, seed=settings.seed
+    )
+    documents = {document.record_id: document for document in raw.documents}
+    found: dict[str, Measure | None] = {}
+    found |= _written_measures(raw, settings, documents, boot)
+    found |= _delta_measures(raw, documents, boot)
+    found |= _bit_measures(raw, documents, boot)
+    found |= _agreement_measures(raw, settings, documents, boot)
+    found |= _screen_measures(raw, settings, documents, boot)
+    if raw.execution is not None:
+        found |= _execution_measures(raw.execution, boot)
+    return {name: measure for name, measure in found.items() if measure is not None}
+
+
+def _written_measures(
+    raw: Raw,
+    settings: EvaluationSettings,
+    documents: Mapping[str, HeldOutDocument],
+    boot: Bootstrap,
+) -> dict[str, Measure | None]:
+    """Ownership, completion and prose of every condition, and the plan contrasts of Table 3."""
+    judged = {
+        (row.condition, row.record_id): row.judged
+        for row in raw.judgments
+        if row.screen == settings.screen
+    }
+    rates: dict[str, dict[str, float]] = {}
+
+    def note(name: str, record_id: str, value: float | None) -> None:
+        if value is not None:
+            rates.setdefault(name, {})[record_id] = value
+
+    for written in raw.written:
+        name, document = written.record_id, documents[written.record_id]
+        found = judged.get((written.condition, name))
+        if found is not None:
+            for measure, value in _ownership(document, found, written).items():
+                note(f"{written.condition}.{measure}", name, value)
+            _note_addresses(note, document, found, written)
+        note(f"{written.condition}.longform", name, _longform(written, settings))
+        texts = [lane.text for lane in written.lanes]
+        short = sum(map(short_sentence_share, texts)) / len(texts)
+        note(f"{written.condition}.short_sentences", name, short)
+        tokens = [lane.prose_tokens for lane in written.lanes]
+        note(f"{written.condition}.lane_tokens", name, sum(tokens) / len(tokens))
+    base = settings.plan
+
+    def of(name: str) -> Values:
+        return rates.get(name, {})
+
+    measures = {
+        name: boot.mean(values) for name, values in rates.items() if not name.startswith("_")
+    }
+    recall = of(f"{base}.owner_recall")
+    if base == "learned":
+        measures["planner.retained"] = _ratio(boot, recall, of("oracle.owner_recall"))
+    measures["planner.zero_drop"] = _difference(boot, recall, of("zero.owner_recall"))
+    measures["swap.retained"] = _ratio(boot, of("swap.moved_recall"), of(f"_{base}.at_swapped"))
+    measures["swap.moved_minus_unmoved"] = _difference(
+        boot, of("swap.moved_recall"), of("swap.unmoved_recall")
+    )
+    for other in ("owner_recall", "reference_recall", "duplication", "longform", "leakage"):
+        measures[f"sibling.{other}"] = _difference(
+            boot, of(f"{base}.{other}"), of(f"self_only.{other}")
+        )
+    return measures
+
+
+def _ownership(
+    document: HeldOutDocument, judged: Judged, written: Written
+) -> dict[str, float | None]:
+    lanes = written.lane_of_plan
+    return {
+        "owner_recall": ownership.owner_recall(document, judged, lanes),
+        "leakage": ownership.leakage(document, judged, lanes),
+        "completion": outline_completion(document, judged, lanes),
+        "reference_recall": ownership.reference_recall(document, judged, lanes),
+        "hard_negatives": ownership.hard_negative_rate(document, judged),
+        "altered": ownership.altered_rate(document, judged, lanes),
+        "duplication": ownership.duplication(document, judged),
+    }
+
+
+def _note_addresses(
+    note: Callable[[str, str, float | None], None],
+    document: HeldOutDocument,
+    judged: Judged,
+    written: Written,
+) -> None:
+    """Recall of the facts whose plans stand on D1 and D2: where they went, and where they were."""
+    before = written.unmoved_lane_of_plan
+    plans = {plan for plan, lane in enumerate(before) if lane in (0, 1)}
+    name = written.record_id
+    if written.condition == "swap":
+        moved = ownership.owner_recall(document, judged, written.lane_of_plan, plans)
+        note("swap.moved_recall", name, moved)
+        note("swap.unmoved_recall", name, ownership.owner_recall(document, judged, before, plans))
+    else:
+        here = ownership.owner_recall(document, judged, before, plans)
+        note(f"_{written.condition}.at_swapped", name, here)
+
+
+def _longform(written: Written, settings: EvaluationSettings) -> float:
+    valid = [is_longform(lane.text, lane.prose_tokens, settings.longform) for lane in written.lanes]
+    return sum(valid) / len(valid)
+
+
+def _delta_measures(
+    raw: Raw, documents: Mapping[str, HeldOutDocument], boot: Bootstrap
+) -> dict[str, Measure | None]:
+    """Eq. 10 for every condition against the intact bus, and bus against self-only."""
+    dependency, other = (
+        _by_condition(
+            raw.likelihoods,
+            lambda row, kind=kind: mean_nll(documents[row.record_id], row, dependency=kind),  # type: ignore[misc]
+        )
+        for kind in (True, False)
+    )
+    measures: dict[str, Measure | None] = {}
+    for condition in dependency.keys() | other.keys():
+        measures[f"nll.{condition}.dependency"] = boot.mean(dependency.get(condition, {}))
+        measures[f"nll.{condition}.other"] = boot.mean(other.get(condition, {}))
+        if condition in ("bus", "self_only", "self_only_no_dynamic"):
+            continue
+        at = minus(dependency.get(condition, {}), dependency.get("bus", {}))
+        elsewhere = minus(other.get(condition, {}), other.get("bus", {}))
+        measures[f"delta.{condition}.dependency"] = boot.mean(at) if at else None
+        measures[f"delta.{condition}.other"] = boot.mean(elsewhere) if elsewhere else None
+        measures[f"delta.{condition}.selectivity"] = _difference(boot, at, elsewhere)
+    for kind, values in (("dependency", dependency), ("other", other)):
+        measures[f"sibling.{kind}_nll"] = _difference(
+            boot, values.get("self_only", {}), values.get("bus", {})
+        )
+    return measures
+
+
+def _bit_measures(
+    raw: Raw, documents: Mapping[str, HeldOutDocument], boot: Bootstrap
+) -> dict[str, Measure | None]:
+    """h, what was received of it, and its share, for every condition."""
+    h = {name: value for name, d in documents.items() if (value := bits.entropy(d)) is not None}
+    if not h or not raw.likelihoods:
+        return {}
+    entropy = _by_condition(
+        raw.likelihoods, lambda row: bits.cross_entropy(documents[row.record_id], row)
+    )
+    measures: dict[str, Measure | None] = {"bits.h": boot.mean(h)}
+    for condition, values in entropy.items():
+        floor = entropy.get(
+            "self_only_no_dynamic" if condition.startswith("self_only") else "no_dynamic", {}
+        )
+        measures[f"bits.{condition}.cross_entropy"] = boot.mean(values)
+        measures[f"bits.{condition}.received"] = _difference(boot, h, values)
+        measures[f"bits.{condition}.share"] = _ratio(boot, minus(h, values), h)
+        measures[f"bits.{condition}.over_floor"] = _difference(boot, floor, values)
+    return measures
+
+
+def _agreement_measures(
+    raw: Raw,
+    settings: EvaluationSettings,
+    documents: Mapping[str, HeldOutDocument],
+    boot: Bootstrap,
+) -> dict[str, Measure | None]:
+    """Owner and receiver in free generation, with the owner's word drawn uniformly."""
+    rates: dict[str, dict[str, dict[str, float]]] = {}
+    for written in raw.coined:
+        choices = documents[written.record_id].choices
+        found = [
+            bits.agreement(
+                choice,
+                written,
+                block_tokens=settings.block_tokens,
+                window_blocks=settings.window_blocks,
+            )
+            for choice in choices
+        ]
+        both = [a for a in found if a.both]
+        timely = [a for a in both if a.in_time]
+        shares = {
+            "both": (len(both), len(found)),
+            "in_time": (len(timely), len(both)),
+            "agree": (sum(a.agree for a in timely), len(timely)),
+            "agree_whenever": (sum(a.agree for a in both), len(both)),
+        }
+        for name, (part, whole) in shares.items():
+            if whole:
+                of_condition = rates.setdefault(written.condition, {})
+                of_condition.setdefault(name, {})[written.record_id] = part / whole
+    measures = {
+        f"agreement.{condition}.{name}": boot.mean(values)
+        for condition, of_condition in rates.items()
+        for name, values in of_condition.items()
+    }
+    chance = {
+        name: sum(1 / len(choice.alternatives) for choice in d.choices) / len(d.choices)
+        for name, d in documents.items()
+        if d.choices
+    }
+    if rates and chance:
+        measures["agreement.chance"] = boot.mean(chance)
+        ours, theirs = (rates.get(name, {}).get("agree", {}) for name in ("bus", "self_only"))
+        measures["sibling.agreement"] = _difference(boot, ours, theirs)
+        ours, theirs = (rates.get(name, {}).get("in_time", {}) for name in ("bus", "self_only"))
+        measures["sibling.in_time"] = _difference(boot, ours, theirs)
+    return measures
+
+
+def _screen_measures(
+    raw: Raw,
+    settings: EvaluationSettings,
+    documents: Mapping[str, HeldOutDocument],
+    boot: Bootstrap,
+) -> dict[str, Measure | None]:
+    """How far two screens agree on the lanes and facts that both have judged."""
+    exact, nli = (
+        {(r.condition, r.record_id): r.judged for r in raw.judgments if r.screen == name}
+        for name in ("exact", "nli")
+    )
+    shared = exact.keys() & nli.keys()
+    agree: dict[str, list[float]] = {}
+    hits: dict[str, list[float]] = {}
+    false_alarms: dict[str, list[float]] = {}
+    for key in sorted(shared):
+        pairs = [
+            (a, b)
+            for ours, theirs in zip(exact[key].mentioned_KF, nli[key].mentioned_KF, strict=True)
+            for a, b in zip(ours, theirs, strict=True)
+        ]
+        agree.setdefault(key[1], []).extend(float(a == b) for a, b in pairs)
+        hits.setdefault(key[1], []).extend(float(b) for a, b in pairs if a)
+        false_alarms.setdefault(key[1], []).extend(float(b) for a, b in pairs if not a)
+    return {
+        "screens.agreement": boot.mean(_means(agree)) if shared else None,
+        "screens.nli_finds": boot.mean(_means(hits)) if shared else None,
+        "screens.nli_false_alarms": boot.mean(_means(false_alarms)) if shared else None,
+    }
+
+
+def _execution_measures(execution: Execution, boot: Bootstrap) -> dict[str, Measure | None]:
+    """Depth and time of the packed frontier against its serial lanes, over documents."""
+    measures: dict[str, Measure | None] = {}
+    rounds, seconds = (
+        {
+            side: {run.record_id: float(getattr(run, name)) for run in execution.of_side(side)}
+            for side in (PACKED, SERIAL, ONE)
+        }
+        for name in ("rounds", "seconds")
+    )
+    speed = {
+        side: {run.record_id: run.tokens_per_second for run in execution.of_side(side)}
+        for side in (PACKED, SERIAL, ONE)
+    }
+    for side in (PACKED, SERIAL, ONE):
+        key = side.replace(" ", "_")
+        measures[f"execution.{key}.rounds"] = boot.mean(rounds[side])
+        measures[f"execution.{key}.seconds"] = boot.mean(seconds[side])
+        measures[f"execution.{key}.tokens_per_second"] = boot.mean(speed[side])
+    for part in ("prefill", "decode", "barrier"):
+        measures[f"execution.packed.{part}_seconds"] = boot.mean(
+            {r.record_id: getattr(r, f"{part}_seconds") for r in execution.of_side(PACKED)}
+        )
+    measures["execution.rounds_ratio"] = _ratio(boot, rounds[PACKED], rounds[SERIAL])
+    measures["execution.speedup"] = _ratio(boot, seconds[SERIAL], seconds[PACKED])
+    return measures
+
+
+def minus(first: Values, second: Values) -> dict[str, float]:
+    """Document by document, where both are there."""
+    return {name: first[name] - second[name] for name in first.keys() & second.keys()}
+
+
+def _by_condition(
+    rows: Iterable[Likelihoods], measure: Callable[[Likelihoods], float | None]
+) -> dict[str, dict[str, float]]:
+    found: dict[str, dict[str, float]] = {}
+    for row in rows:
+        value = measure(row)
+        if value is not None:
+            found.setdefault(row.condition, {})[row.record_id] = value
+    return found
+
+
+def _means(values: Mapping[str, list[float]]) -> dict[str, float]:
+    return {name: sum(v) / len(v) for name, v in values.items() if v}
+
+
+def _difference(boot: Bootstrap, first: Values, second: Values) -> Measure | None:
+    return boot.difference(first, second) if first and second else None
+
+
+def _ratio(boot: Bootstrap, first: Values, second: Values) -> Measure | None:
+    return boot.ratio(first, second) if first and second else None
