@@ -36,7 +36,7 @@ from pdt.model.store import check_binding
 from pdt.records.batch import RecordShards
 from pdt.terms import NotesCondition
 from pdt.tokenizer import StudentTokenizer, load_tokenizer
-from pdt.training.loop import check_records
+from pdt.training.preflight import check_records
 
 Progress = Callable[[str, int], None]
 """What is done now, and how many documents more are done with it."""
@@ -58,7 +58,7 @@ class Evaluation:
         self.tokenizer: StudentTokenizer = load_tokenizer(self.shards.config.records.tokenizer)
         self.shards.require_tokenizer(self.tokenizer.sha256)
         for model in self.models.values():
-            check_records(model.config, self.shards)
+            check_records(model, self.shards)
             _check_tokenizer(model, self.tokenizer)
             model.eval()
         if Weights.SELF_ONLY in self.models:
