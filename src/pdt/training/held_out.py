@@ -57,7 +57,7 @@ class HeldOut:
         return {
             "kind": EVALUATION,
             "stage": stage.number,
-            "plan": stage.plan.value,
+            "plan_source": stage.plan.value,
             "documents": tally.documents,
             **tally.numbers(),
             "seconds": time.perf_counter() - started,

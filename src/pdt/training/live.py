@@ -115,7 +115,7 @@ def evaluation_text(line: Metrics) -> str:
     """One evaluation in a line."""
     return (
         f"held out after stage {line['stage']}, {line['documents']:,} documents, "
-        f"{line['plan']} plans: {loss_text(line)}"
+        f"{line['plan_source']} plans: {loss_text(line)}"
     )
 
 
