@@ -34,7 +34,11 @@ def ragged(number: int, data: dict[str, Any]) -> None:
 
 
 def corpus(
-    path: Path, *overrides: str, documents: int = 5, held_out: int = 0
+    path: Path,
+    *overrides: str,
+    documents: int = 5,
+    held_out: int = 0,
+    block_tokens: int = 8,
 ) -> tuple[RecordShards, PdtConfig]:
     """Documents to train on, and after them some of the validation split."""
 
@@ -43,7 +47,7 @@ def corpus(
         if number >= documents:
             data["split"] = "validation"
 
-    config = sample_config(train_tokenizer(path / "t.json"))
+    config = sample_config(train_tokenizer(path / "t.json"), f"lanes.block_tokens={block_tokens}")
     source = write_documents(path / "in.jsonl", documents + held_out, edit=edit)
     compile_corpus([source], path / "out", config)
     shards = RecordShards(path / "out", split=Split.TRAIN)

@@ -21,6 +21,7 @@ from pdt.errors import ConfigError, UsageError
 from pdt.terms import (
     CodebookStart,
     Component,
+    ComputeDtype,
     EncoderKind,
     Loss,
     NodeText,
@@ -334,6 +335,10 @@ class TrainingConfig(Strict):
     optimizer: OptimizerConfig
     recompute: bool
     """Recompute upper activations in the backward pass: less memory, more time."""
+    dtype: ComputeDtype = ComputeDtype.AUTO
+    """What trunk and lanes compute in; masters, gradient sums and AdamW are FP32 always."""
+    shard_trunk: bool = False
+    """Spread the frozen layers over the ranks too: less memory, more communication."""
     save_steps: Count
     """Steps between checkpoints; not scaled."""
     keep_checkpoints: Count

@@ -150,7 +150,7 @@ def test_saving_never_writes_over_and_leaves_nothing_behind_when_it_fails(
     def full_disk(*_: object) -> None:
         raise OSError("No space left on device")
 
-    monkeypatch.setattr("pdt.model.store.save_file", full_disk)
+    monkeypatch.setattr("pdt.model.store.write_tensors", full_disk)
     with pytest.raises(OSError, match="No space"):
         pdt.save_model(open_model(), tmp_path / "new")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["model"]

@@ -23,7 +23,7 @@ from pdt.cli import (
     train,
     trunk,
 )
-from pdt.errors import PdtError
+from pdt.errors import Followed, PdtError
 
 app = typer.Typer(
     name="pdt",
@@ -55,7 +55,8 @@ def main() -> None:
     try:
         app()
     except PdtError as error:
-        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        if not isinstance(error, Followed):
+            print(f"{type(error).__name__}: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
     except BrokenPipeError:  # the reader of a pipe has gone, as in `pdt census | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,7 +1,6 @@
 """`pdt train`: run the curriculum, see where a run stands, draw what it did."""
 
 import json
-import os
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
@@ -52,31 +51,33 @@ def run(
     from pdt.training.lock import hold_run
     from pdt.training.loop import Trainer
     from pdt.training.preflight import check_stages
+    from pdt.training.ranks import Ranks
 
-    tree = chosen(preset, config, overrides)
-    check_stages(tree)
-    check_boards(tree)
-    if not resume and out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise UsageError(
-            f"{out} exists and is not empty.\n"
-            "Go on with that run (--resume), or choose another --out."
-        )
-    shards = RecordShards(records, split=Split.TRAIN)
+    ranks = Ranks()
     with ExitStack() as held:
+        with ranks.together():
+            tree = chosen(preset, config, overrides)
+            check_stages(tree)
+            check_boards(tree)
+            shards = RecordShards(records, split=Split.TRAIN)
+            if resume and ranks.first and any(out.glob("step-*")):
+                held.enter_context(hold_run(out))
+            elif not resume:
+                _refuse_existing_run(out)
+                student, inputs = _start(model, tree, seed)
         if resume:
-            if _is_first_process() and any(out.glob("step-*")):
-                held.enter_context(hold_run(out))
-            trainer = Trainer.resume(shards, out, tree)
+            trainer = Trainer.resume(shards, out, tree, ranks=ranks)
         else:
-            student, inputs = _start(model, tree, seed)
-            trainer = Trainer(student, shards, out, inputs=inputs)
-            if _is_first_process():
-                held.enter_context(hold_run(out))
-        if _is_first_process():
+            trainer = Trainer(student, shards, out, inputs=inputs, ranks=ranks)
+            with ranks.together():
+                if ranks.first:
+                    held.enter_context(hold_run(out))
+        if ranks.first:
             _train_watched(trainer, until)
             print(out)
         else:
             trainer.train(until)
+    ranks.leave()
 
 
 @app.command("status")
@@ -139,9 +140,12 @@ def _start(directory: Path | None, tree: PdtConfig, seed: int) -> tuple[Any, dic
     return student, inputs
 
 
-def _is_first_process() -> bool:
-    """One process of a `torchrun` speaks, holds the directory and writes for all."""
-    return os.environ.get("RANK", "0") == "0"
+def _refuse_existing_run(out: Path) -> None:
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UsageError(
+            f"{out} exists and is not empty.\n"
+            "Go on with that run (--resume), or choose another --out."
+        )
 
 
 def _train_watched(trainer: "Trainer", until: int | None) -> None:

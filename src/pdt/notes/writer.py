@@ -27,7 +27,8 @@ class NoteWriter(nn.Module):
         self.vq = ProductVQ(memory_width, codebooks, codes)
 
     def forward(self, h_BKD: Tensor, published_BK: Tensor) -> NoteBlock:
-        written = self.proj(h_BKD)
+        # A note is a choice of codes: it is made in the writer's own dtype, not in the lanes'.
+        written = self.proj(h_BKD.to(self.proj.weight.dtype))
         if self.norm:
             written = F.layer_norm(written, written.shape[-1:])
         codes, vectors = self.vq(written)

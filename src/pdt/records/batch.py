@@ -8,7 +8,7 @@ Paper: §4.3, §6.
 
 from collections.abc import Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ from pdt.records.verify import corpus_config, corpus_shards
 from pdt.terms import Split
 
 if TYPE_CHECKING:
+    import torch
     from torch import Tensor
 
 
@@ -81,6 +82,15 @@ class RecordBatch:
     def lane_at_position_BK(self) -> "Tensor":
         """π of Eq. 8: which lane stands first, second, third."""
         return self.presentation_rank_BK.argsort(dim=1)
+
+    def to(self, device: "torch.device") -> "RecordBatch":
+        """The same documents on a device."""
+        tensors = {
+            field.name: value.to(device)
+            for field in fields(self)
+            if not isinstance(value := getattr(self, field.name), tuple)
+        }
+        return replace(self, **tensors)
 
 
 class RecordShards:

@@ -23,11 +23,20 @@ class DocumentStream:
                 "Compile more, or lower training.optimizer.batch_documents."
             )
 
-    def batches(self, position: int) -> Iterator[RecordBatch]:
-        """From the document at `position` on; an epoch's incomplete last batch is left out."""
+    def batches(
+        self, position: int, *, rank: int = 0, ranks: int = 1
+    ) -> Iterator[tuple[int, RecordBatch]]:
+        """This rank's batches from the document at `position` on, each with its first one's place.
+
+        Batches are dealt in turn, so the ranks together read what one process would. An epoch's
+        incomplete last batch is left out.
+        """
         per_epoch = self.documents // self.size
         epoch, skip = divmod(position // self.size, per_epoch)
         while True:
             batches = self.shards.batches(self.size, seed=self.seed + epoch, skip=skip * self.size)
-            yield from islice(batches, per_epoch - skip)
+            first = epoch * per_epoch + skip
+            for number, batch in enumerate(islice(batches, per_epoch - skip), first):
+                if number % ranks == rank:
+                    yield number * self.size, batch
             epoch, skip = epoch + 1, 0

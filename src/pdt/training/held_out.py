@@ -14,13 +14,11 @@ from itertools import islice
 import torch
 
 from pdt.config import TrainingConfig
-from pdt.model.pdt import ParallelDecoder
-from pdt.objective.total import total_loss
 from pdt.records.batch import RecordShards
 from pdt.terms import Loss, Split
 from pdt.training.assignment import assign_lanes, draw_assignment
 from pdt.training.curriculum import Stage
-from pdt.training.losses import compute_losses
+from pdt.training.engine import Engine
 from pdt.training.metrics import EVALUATION, Metrics
 from pdt.training.tally import Tally
 
@@ -44,16 +42,17 @@ class HeldOut:
             "validation`), or set training.watch.evaluate_documents=0."
         )
 
-    def evaluate(self, model: ParallelDecoder, stage: Stage) -> Metrics:
-        """The means over the documents, as a line of metrics."""
+    def evaluate(self, engine: Engine, stage: Stage) -> Metrics:
+        """The means over the documents, as a line of metrics; every rank measures the same."""
         started = time.perf_counter()
-        tally, lanes = Tally(), model.config.lanes.count
+        tally, lanes = Tally(), engine.model.config.lanes.count
         batches = self.shards.batches(1)
         with torch.no_grad():
             for place, batch in enumerate(islice(batches, self.documents)):
                 batch = assign_lanes(batch, draw_assignment(self.config.seed, [place], lanes))
-                computed = compute_losses(model, batch, stage.plan, tuple(Loss))
-                tally.add(batch, computed, total_loss(computed.parts, model.config.objective))
+                total, computed = engine.losses(batch, stage.plan, tuple(Loss))
+                tally.add(batch, computed, total)
+        engine.rest()
         return {
             "kind": EVALUATION,
             "stage": stage.number,

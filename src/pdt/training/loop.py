@@ -3,17 +3,15 @@
 Paper: §6, Table 2.
 """
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from pdt.config import PdtConfig
 from pdt.errors import TrainingStopped, UsageError
 from pdt.model.pdt import ParallelDecoder
-from pdt.objective.total import total_loss
 from pdt.records.batch import RecordBatch, RecordShards
 from pdt.terms import CodebookStart
 from pdt.training.assignment import assign_lanes, draw_assignment
@@ -30,11 +28,12 @@ from pdt.training.checkpoint import (
 from pdt.training.codebooks import take_codes
 from pdt.training.curriculum import Stage, apply_manifest, stage_at, stages_of
 from pdt.training.documents import DocumentStream
+from pdt.training.engine import Engine
 from pdt.training.held_out import HeldOut
-from pdt.training.losses import compute_losses
 from pdt.training.metrics import STEP, Metrics, append_metrics, forget_later_metrics
 from pdt.training.optimizer import build_optimizer, learning_rate_at, take_step
 from pdt.training.preflight import check_run
+from pdt.training.ranks import Ranks
 from pdt.training.tally import Tally, gate_values
 
 Watch = Callable[[Metrics], None]
@@ -42,7 +41,7 @@ Watch = Callable[[Metrics], None]
 
 
 class Trainer:
-    """One run in one directory, on one process."""
+    """One run in one directory, on one process or on many."""
 
     def __init__(
         self,
@@ -52,37 +51,45 @@ class Trainer:
         progress: Progress | None = None,
         *,
         inputs: Mapping[str, Any] | None = None,
+        ranks: Ranks | None = None,
     ) -> None:
         """`inputs` is what else the run's manifest names: where the model came from."""
-        check_run(model, shards, run)
         self.model, self.run, self.config = model, run, model.config.training
-        if progress is None and model.config.notes.codebook_start is CodebookStart.STATES:
-            take_codes(model, shards, self.config.seed)
-        self.progress = progress or Progress()
-        self.optimizer = build_optimizer(model, self.config)
-        self.stream = DocumentStream(
-            shards, batch_documents=self.config.optimizer.batch_documents, seed=self.config.seed
-        )
-        self.held_out = HeldOut(shards, self.config)
+        self.progress, self.ranks = progress or Progress(), ranks or Ranks()
+        with self.ranks.together():
+            check_run(model, shards, run, self.ranks.count)
+            if progress is None and model.config.notes.codebook_start is CodebookStart.STATES:
+                take_codes(model, shards, self.config.seed)
+            size = self.config.optimizer.batch_documents
+            self.stream = DocumentStream(shards, batch_documents=size, seed=self.config.seed)
+            self.held_out = HeldOut(shards, self.config)
+            if self.ranks.first:
+                run.mkdir(parents=True, exist_ok=True)
+                bind_run(run, model, shards, inputs)
         self.borders = {stage.stop_step for stage in stages_of(self.config)}
         model.recompute = self.config.recompute
-        run.mkdir(parents=True, exist_ok=True)
-        bind_run(run, model, shards, inputs)
+        self.engine = Engine(model, self.ranks)
+        self.optimizer = build_optimizer(model, self.config)
 
     @classmethod
-    def resume(cls, shards: RecordShards, run: Path, config: PdtConfig) -> "Trainer":
-        """Take up the newest whole checkpoint of the run."""
-        remove_partial(run)
-        directory = latest_checkpoint(run)
-        if directory is None:
-            raise UsageError(
-                f"{run} holds no whole checkpoint.\n"
-                "Remove what is there, and start the run without --resume."
-            )
-        model, tensors, progress = load_checkpoint(directory, config)
-        trainer = cls(model, shards, run, progress)
-        restore_optimizer(model, trainer.optimizer, tensors)
-        forget_later_metrics(run, progress.step)
+    def resume(
+        cls, shards: RecordShards, run: Path, config: PdtConfig, *, ranks: Ranks | None = None
+    ) -> "Trainer":
+        """Take up the newest whole checkpoint of the run, on any number of ranks."""
+        ranks = ranks or Ranks()
+        found = ""
+        with ranks.together():
+            if ranks.first:
+                remove_partial(run)
+                found = str(_newest(run))
+        directory = Path(ranks.told(found))
+        with ranks.together():
+            model, progress = load_checkpoint(directory, config)
+        trainer = cls(model, shards, run, progress, ranks=ranks)
+        with ranks.together():
+            restore_optimizer(model, trainer.optimizer, directory)
+            if ranks.first:
+                forget_later_metrics(run, progress.step)
         return trainer
 
     @property
@@ -91,7 +98,8 @@ class Trainer:
 
     def train(self, until: int | None = None, *, watch: Watch = lambda metrics: None) -> None:
         """Run to step `until`, by default to the end of the curriculum, and save there."""
-        batches = self.stream.batches(self.progress.position)
+        ranks = self.ranks
+        batches = self.stream.batches(self.progress.position, rank=ranks.rank, ranks=ranks.count)
         end = self.steps if until is None else min(self.steps, until)
         while self.progress.step < end:
             started = time.perf_counter()
@@ -106,36 +114,46 @@ class Trainer:
 
     def save(self) -> None:
         try:
-            save_checkpoint(self.run, self.model, self.optimizer, self.progress)
-            prune_checkpoints(self.run, self.model.config)
+            save_checkpoint(self.run, self.engine, self.optimizer, self.progress)
+            with self.ranks.together():
+                if self.ranks.first:
+                    prune_checkpoints(self.run, self.model.config)
         except OSError as error:
             raise self._stopped(f"the checkpoint could not be written ({error})") from error
 
     def _log(self, metrics: Metrics, watch: Watch) -> None:
         try:
-            append_metrics(self.run, metrics)
+            with self.ranks.together():
+                if self.ranks.first:
+                    append_metrics(self.run, metrics)
         except OSError as error:
             raise self._stopped(f"the metrics could not be written ({error})") from error
-        watch(metrics)
+        if self.ranks.first:
+            watch(metrics)
 
     def _evaluate(self, watch: Watch) -> None:
         """Measure the stage that ends here; before the save, so that no checkpoint lacks it."""
         if self.held_out.documents:
             last = self.progress.step - 1
-            measured = self.held_out.evaluate(self.model, stage_at(self.config, last))
+            measured = self.held_out.evaluate(self.engine, stage_at(self.config, last))
             self._log({**measured, "step": last}, watch)
 
-    def _step(self, batches: Iterator[RecordBatch]) -> Metrics:
-        step, position = self.progress.step, self.progress.position
+    def _step(self, batches: Iterator[tuple[int, RecordBatch]]) -> Metrics:
+        step, size = self.progress.step, self.config.optimizer
         stage = stage_at(self.config, step)
         apply_manifest(self.model, stage)
-        tally = Tally()
-        for _ in range(self.config.optimizer.accumulation):
-            batch = next(batches)
-            self._accumulate(batch, position, stage, tally)
-            position += len(batch.record_ids)
-        norm = take_step(self.model, self.optimizer, self.config, step).item()
+        tally, trouble = Tally(), ""
+        turns = size.accumulation // self.ranks.count
+        for turn in range(turns):
+            place, batch = next(batches)
+            last = turn + 1 == turns
+            trouble = self._accumulate(batch, place, stage, tally, last=last) or trouble
+        norm = self.engine.gradient_norm().item()
+        self._stop_all_on(trouble, norm)
+        take_step(self.model, self.optimizer, self.config, step, norm)
+        position = self.progress.position + size.batch_documents * size.accumulation
         self.progress = Progress(step + 1, position)
+        tally = tally.of_all(self.ranks, self.model.config)
         return {
             "kind": STEP,
             "step": step,
@@ -148,17 +166,31 @@ class Trainer:
             **gate_values(self.model),
         }
 
-    def _accumulate(self, batch: RecordBatch, position: int, stage: Stage, tally: Tally) -> None:
+    def _accumulate(
+        self, batch: RecordBatch, position: int, stage: Stage, tally: Tally, *, last: bool
+    ) -> str:
+        """Add a batch to gradients and tally; returns what is wrong with its loss."""
         places = range(position, position + len(batch.record_ids))
         lanes = self.model.config.lanes.count
         batch = assign_lanes(batch, draw_assignment(self.config.seed, places, lanes))
-        computed = compute_losses(self.model, batch, stage.plan, stage.losses)
-        total = total_loss(computed.parts, self.model.config.objective)
-        if not torch.isfinite(total):
-            parts = {loss.value: part.item() for loss, part in computed.parts.items()}
-            raise self._stopped(f"the loss of {', '.join(batch.record_ids)} is {parts}")
-        (total / self.config.optimizer.accumulation).backward()
+        total, computed = self.engine.losses(batch, stage.plan, stage.losses)
+        # FSDP takes the mean over ranks, and each has its share of the step's batches.
+        share = self.ranks.count / self.config.optimizer.accumulation
+        self.engine.backward(total * share, last=last)
         tally.add(batch, computed, total)
+        if math.isfinite(total.item()):
+            return ""
+        parts = {loss.value: part.item() for loss, part in computed.parts.items()}
+        return f"the loss of {', '.join(batch.record_ids)} is {parts}"
+
+    def _stop_all_on(self, trouble: str, norm: float) -> None:
+        """Before the step is taken: a loss of one rank, or the gradient of all, is no number."""
+        with self.ranks.together():
+            if trouble:
+                raise self._stopped(trouble)
+        if not math.isfinite(norm):
+            with self.ranks.together():
+                raise self._stopped(f"the norm of the gradient is {norm}")
 
     def _stopped(self, reason: str) -> TrainingStopped:
         last = latest_checkpoint(self.run)
@@ -166,3 +198,13 @@ class Trainer:
             f"Training stopped at step {self.progress.step}: {reason}.\n"
             + (f"The last good checkpoint is {last}." if last else "There is no checkpoint yet.")
         )
+
+
+def _newest(run: Path) -> Path:
+    directory = latest_checkpoint(run)
+    if directory is None:
+        raise UsageError(
+            f"{run} holds no whole checkpoint.\n"
+            "Remove what is there, and start the run without --resume."
+        )
+    return directory

@@ -19,9 +19,10 @@ _UPPER = {Component.LANES, Component.PLAN_KV, Component.SNC}
 """What learns from written sections alone."""
 
 
-def check_run(model: ParallelDecoder, shards: RecordShards, run: Path) -> None:
+def check_run(model: ParallelDecoder, shards: RecordShards, run: Path, ranks: int = 1) -> None:
     """Stages that learn, records of this very model, and room to keep what was learned."""
     check_stages(model.config)
+    check_ranks(model.config, ranks)
     check_records(model, shards)
     check_disk(model, run)
 
@@ -68,6 +69,17 @@ def check_records(model: ParallelDecoder, shards: RecordShards) -> None:
     if model.tokenizer is not None:
         shards.require_tokenizer(model.tokenizer.sha256)
     shards.require_vocabulary(config.trunk.shape.vocabulary)
+
+
+def check_ranks(config: PdtConfig, count: int) -> None:
+    """A step is dealt to ranks in whole batches: it is then the same documents on any number."""
+    accumulation = config.training.optimizer.accumulation
+    if accumulation % count:
+        raise UsageError(
+            f"A step of training.optimizer.accumulation {accumulation} batches cannot be dealt "
+            f"evenly to {count} ranks.\n"
+            "Start a number of processes that divides it, or choose another accumulation."
+        )
 
 
 def checkpoint_bytes(model: ParallelDecoder) -> int:

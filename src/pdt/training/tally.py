@@ -9,9 +9,12 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from pdt.config import PdtConfig
 from pdt.model.pdt import ParallelDecoder
 from pdt.records.batch import RecordBatch
+from pdt.terms import Loss
 from pdt.training.losses import Computed
+from pdt.training.ranks import Ranks
 
 Numbers = dict[str, float]
 
@@ -42,6 +45,24 @@ class Tally:
             counts = computed.code_counts_MC
             before = 0 if self.code_counts_MC is None else self.code_counts_MC
             self.code_counts_MC = before + counts
+
+    def of_all(self, ranks: Ranks, config: PdtConfig) -> "Tally":
+        """The same over the documents of every rank."""
+        if ranks.count == 1:
+            return self
+        counts = ["documents", "prompt_tokens", "section_tokens"]
+        deficits = [f"usage_deficit_{m}" for m in range(config.notes.codebooks)]
+        names = ["loss", *(loss.value for loss in Loss), *deficits]
+        mine = self.sums | {name: float(getattr(self, name)) for name in counts}
+        found = ranks.sum_named(mine, [*counts, *names])
+        whole = Tally(*(int(found.pop(name)) for name in counts), sums=found)
+        if ranks.highest(int(self.code_counts_MC is not None)):
+            shape = (config.notes.codebooks, config.notes.codes)
+            codes_MC = torch.zeros(shape, dtype=torch.int64)
+            if self.code_counts_MC is not None:
+                codes_MC += self.code_counts_MC.cpu()
+            whole.code_counts_MC = ranks.sum(codes_MC)
+        return whole
 
     def numbers(self) -> Numbers:
         """Means and counts by name."""
