@@ -4,13 +4,14 @@ import pytest
 
 from pdt.config import PdtConfig, load_config
 from pdt.model.census import (
+    GiB,
     expanded_prompt_cache,
     inference_memory,
     take_census,
     traffic,
     training_memory,
 )
-from tests.conftest import open_model
+from tests.conftest import ROOT, open_model
 
 
 @pytest.mark.paper("Table 4", "Appendix A")
@@ -98,3 +99,21 @@ def test_a_trunk_in_shards_leaves_its_embedding_whole_on_every_device() -> None:
 def training_parts(config: PdtConfig, gpus: int) -> dict[str, int]:
     census = take_census(config)
     return training_memory(config, census, prompt_tokens=6000, section_tokens=1000, gpus=gpus).parts
+
+
+@pytest.mark.parametrize(
+    ("row", "preset", "sharded"),
+    [
+        ("**canonical", "canonical", "false"),
+        ("qwen3-14b", "qwen3-14b", "true"),
+        ("smollm2-135m |", "smollm2-135m", "false"),
+    ],
+)
+def test_the_readmes_memory_is_the_census(row: str, preset: str, sharded: str) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    scale = readme[readme.index("## Scale") : readme.index("## Status")]
+    (line,) = (line for line in scale.splitlines() if line.startswith(f"| {row}"))
+    written = [float(cell.strip(" *")) for cell in line.split("|")[2:5]]
+    config = load_config(preset, overrides=[f"training.shard_trunk={sharded}"])
+    found = [sum(training_parts(config, gpus).values()) / GiB for gpus in (1, 8, 16)]
+    assert written == pytest.approx(found, abs=0.05)
