@@ -100,11 +100,9 @@ class Engine:
                 fully_shard(layer, mesh=mesh, mp_policy=MixedPrecisionPolicy())
         for unit in self.step.units:
             fully_shard(unit, mp_policy=compute, ignored_params=apart, **common)
-        held = apart | set(
-            model.lanes.parameters()
-        )  # the rest: planner, plan memory, writer, heads
+        apart |= set(model.lanes.parameters())  # what is left: planner, plan memory, writer, heads
         plain = MixedPrecisionPolicy(cast_forward_inputs=False)
-        fully_shard(self.step, mp_policy=plain, ignored_params=held, **common)
+        fully_shard(self.step, mp_policy=plain, ignored_params=apart, **common)
         # FSDP notes once which parameters have gradients: now, while no stage has frozen any.
         self.step(None, PlanCondition.ORACLE, ())
         self.rest()

@@ -29,7 +29,8 @@ class Ranks:
     """
 
     def __init__(self) -> None:
-        self.rank, self.count = (int(os.environ.get(k, d)) for k, d in _PLACE)
+        self.count = int(os.environ.get("WORLD_SIZE", "1"))
+        self.rank = int(os.environ["RANK"]) if self.count > 1 else 0
         self.device = torch.device("cpu")
         if torch.cuda.is_available():
             self.device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
@@ -126,7 +127,3 @@ class Ranks:
             data = torch.empty(int(size), dtype=torch.uint8)
         dist.broadcast(data, speaker)
         return bytes(data.tolist()).decode().rstrip("\0")
-
-
-_PLACE = (("RANK", "0"), ("WORLD_SIZE", "1"))
-"""What torchrun tells each process."""
