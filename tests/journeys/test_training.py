@@ -54,6 +54,11 @@ def metrics(run: Path) -> list[dict[str, Any]]:
     return [{k: v for k, v in line.items() if k not in ("seconds", "at")} for line in lines]
 
 
+def numbers(line: dict[str, Any]) -> dict[str, Any]:
+    """A line without its words, which `approx` does not take."""
+    return {name: value for name, value in line.items() if not isinstance(value, str)}
+
+
 @pytest.mark.paper("§6", "Table 2")
 def test_the_whole_curriculum_runs_and_logs_every_part(finished: Path) -> None:
     lines = metrics(finished)
@@ -118,7 +123,7 @@ def test_a_killed_run_goes_on_to_the_same_numbers(
     assert not list(run.glob(".step-*"))
     for ours, theirs in zip(metrics(run), metrics(finished), strict=True):
         # The other process may sum with another number of threads.
-        assert ours == pytest.approx(theirs, rel=1e-6)
+        assert numbers(ours) == pytest.approx(numbers(theirs), rel=1e-6)
 
 
 @pytest.mark.paper("§6")
@@ -213,7 +218,7 @@ def test_two_documents_a_batch_give_the_step_of_two_accumulated(
         )
         run = tmp_path / str(size)
         Trainer(random_model(config, seed=0), records[0], run).train(until=1)
-        found.append(metrics(run)[0])
+        found.append(numbers(metrics(run)[0]))
     assert found[0] == pytest.approx(found[1], rel=1e-3, abs=1e-5)
 
 
