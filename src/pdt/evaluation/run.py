@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 
 from pdt.errors import BindingMismatch, UsageError
+from pdt.evaluation.calibration import Calibration, check_disjoint
 from pdt.evaluation.conditions import (
     COINED,
     ORACLE,
@@ -51,6 +52,8 @@ class Evaluation:
     models: Mapping[Weights, ParallelDecoder]
     settings: EvaluationSettings
     screens: Mapping[str, Screen]
+    calibration: Calibration | None = None
+    """Of the NLI screen; a document it has seen is not evaluated on."""
     progress: Progress = lambda label, documents: None
     raw: Raw = field(default_factory=Raw)
 
@@ -59,7 +62,6 @@ class Evaluation:
         self.shards.require_tokenizer(self.tokenizer.sha256)
         for model in self.models.values():
             check_records(model, self.shards)
-            _check_tokenizer(model, self.tokenizer)
             model.eval()
         if Weights.SELF_ONLY in self.models:
             check_matched(self.models[Weights.BUS], self.models[Weights.SELF_ONLY])
@@ -84,10 +86,10 @@ class Evaluation:
     def batches(self) -> tuple[list[HeldOutBatch], list[HeldOutBatch]]:
         """All documents, and those in which something is coined."""
         size, count = self.settings.batch, self.settings.documents
-        return (
-            held_out_batches(self.shards, self.tokenizer, documents=count, size=size),
-            coined_batches(self.shards, self.tokenizer, documents=count, size=size),
-        )
+        batches = held_out_batches(self.shards, self.tokenizer, documents=count, size=size)
+        if self.calibration is not None:
+            check_disjoint(self.calibration, [d for batch in batches for d in batch.documents])
+        return batches, coined_batches(self.shards, self.tokenizer, documents=count, size=size)
 
     def run(self, batches: Sequence[HeldOutBatch], coined: Sequence[HeldOutBatch]) -> Raw:
         """Everything that is measured, in memory."""
@@ -236,20 +238,3 @@ def check_matched(bus: ParallelDecoder, self_only: ParallelDecoder) -> None:
             sides=("self-only", "bus"),
         )
 
-
-def _check_tokenizer(model: ParallelDecoder, tokenizer: StudentTokenizer) -> None:
-    own = model.tokenizer
-    if own is not None and own.as_json() != tokenizer.as_json():
-        raise BindingMismatch(
-            "The records were compiled with another tokenizer than the model's.",
-            [("sha256", tokenizer.sha256, own.sha256)],
-            "Compile the documents again with the model's tokenizer.",
-            sides=("records", "model"),
-        )
-    if tokenizer.vocabulary > model.config.trunk.shape.vocabulary:
-        raise BindingMismatch(
-            "The model's vocabulary does not hold the records' tokens.",
-            [("vocabulary", tokenizer.vocabulary, model.config.trunk.shape.vocabulary)],
-            "Evaluate on records of the model's own tokenizer.",
-            sides=("records", "model"),
-        )
