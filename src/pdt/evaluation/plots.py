@@ -6,7 +6,7 @@ from html import escape
 
 from pdt.evaluation.bootstrap import Measure
 
-WIDTH, LABEL, VALUE, ROW = 760, 190, 150, 24
+WIDTH, LABEL, VALUE, ROW = 860, 250, 170, 24
 
 
 @dataclass(frozen=True)

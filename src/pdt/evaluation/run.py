@@ -26,12 +26,12 @@ from pdt.evaluation.generate import draw_words, write_batch
 from pdt.evaluation.held_out import HeldOutBatch, coined_batches, held_out_batches
 from pdt.evaluation.judgments import Judgment, Screen
 from pdt.evaluation.latency import measure_execution, peak_memory
-from pdt.evaluation.plans import AddressedPlans, given_plans, learned_plans
+from pdt.evaluation.plans import AddressedPlans, given_plans, learned_plans, read_batch
 from pdt.evaluation.results import EvaluationSettings, Raw
-from pdt.evaluation.score import score_batch
+from pdt.evaluation.score import Scorer
 from pdt.evaluation.written import Written
 from pdt.generation.settings import GenerationSettings
-from pdt.model.pdt import ParallelDecoder
+from pdt.model.pdt import ParallelDecoder, Prompt
 from pdt.model.planner import PlanSet
 from pdt.model.store import check_binding
 from pdt.records.batch import RecordShards
@@ -42,6 +42,14 @@ from pdt.training.preflight import check_records
 Progress = Callable[[str, int], None]
 """What is done now, and how many documents more are done with it."""
 EXECUTION_DOCUMENTS = 4
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """One batch under one checkpoint, before any condition."""
+
+    read: Prompt
+    plans: AddressedPlans
 
 
 @dataclass
@@ -96,23 +104,26 @@ class Evaluation:
         seconds = written = 0.0
         for batch in batches:
             self.raw.documents += batch.documents
-            plans = self._plans(batch)
+            prepared = self._prepare(batch)
             for condition in self.conditions:
                 begun = time.perf_counter()
-                self.raw.written += self._write(batch, condition, plans)
+                self.raw.written += self._write(batch, condition, prepared)
                 seconds += time.perf_counter() - begun
                 written += len(batch.documents)
+            scorers = {
+                weights: Scorer(self.models[weights], batch, ready.plans, ready.read)
+                for weights, ready in prepared.items()
+            }
             for condition in self.scored:
-                model = self.models[condition.weights]
-                self.progress(f"likelihood, {condition.title}", 0)
-                self.raw.likelihoods += score_batch(
-                    model, batch, condition, plans[condition.weights]
-                )
-                self.progress(f"likelihood, {condition.title}", len(batch.documents))
+                label = f"likelihood, {condition.title}"
+                self.progress(label, 0)
+                self.raw.likelihoods += scorers[condition.weights].score(condition)
+                self.progress(label, len(batch.documents))
         for batch in coined:
-            plans, words = self._plans(batch), draw_words(batch.documents, self.settings.seed)
+            prepared = self._prepare(batch)
+            words = draw_words(batch.documents, self.settings.seed)
             for condition in self.coined:
-                self.raw.coined += self._write(batch, condition, plans, words)
+                self.raw.coined += self._write(batch, condition, prepared, words)
         self._judge()
         self.raw.execution = Execution(
             runs=tuple(self._execution(batches[0])),
@@ -121,28 +132,36 @@ class Evaluation:
         )
         return self.raw
 
-    def _plans(self, batch: HeldOutBatch) -> dict[Weights, AddressedPlans]:
-        if self.settings.plan == "oracle":
-            return dict.fromkeys(self.models, given_plans(batch.records))
-        return {name: learned_plans(model, batch.records) for name, model in self.models.items()}
+    def _prepare(self, batch: HeldOutBatch) -> dict[Weights, _Prepared]:
+        """What every condition of a checkpoint shares: the prompts as read, and the plans."""
+        prepared = {}
+        for weights, model in self.models.items():
+            read = read_batch(model, batch.records)
+            if self.settings.plan == "oracle":
+                plans = given_plans(batch.records)
+            else:
+                plans = learned_plans(model, batch.records, read)
+            prepared[weights] = _Prepared(read, plans)
+        return prepared
 
     def _write(
         self,
         batch: HeldOutBatch,
         condition: Condition,
-        plans: Mapping[Weights, AddressedPlans],
+        prepared: Mapping[Weights, _Prepared],
         words: Sequence[dict[str, str]] | None = None,
     ) -> list[Written]:
         label = f"{'writing' if words is None else 'coined words'}, {condition.title}"
         self.progress(label, 0)
-        addressed = given_plans(batch.records) if condition is ORACLE else plans[condition.weights]
+        ready = prepared[condition.weights]
         written, _ = write_batch(
             self.models[condition.weights],
             self.tokenizer,
             batch,
             condition,
-            addressed,
+            given_plans(batch.records) if condition is ORACLE else ready.plans,
             self.writing,
+            read=ready.read,
             words=words,
         )
         self.progress(label, len(batch.documents))
@@ -179,7 +198,7 @@ class Evaluation:
             self.models[Weights.BUS],
             range(min(EXECUTION_DOCUMENTS, len(batch.documents))),
         )
-        addressed = self._plans(batch)[Weights.BUS].plans
+        addressed = self._prepare(batch)[Weights.BUS].plans.plans
         prompts = [row[row >= 0].tolist() for row in batch.records.prompt_tokens_BS[: len(some)]]
         return measure_execution(
             model,
@@ -237,4 +256,3 @@ def check_matched(bus: ParallelDecoder, self_only: ParallelDecoder) -> None:
             "Train both from one trunk; else the comparison is of trunks.",
             sides=("self-only", "bus"),
         )
-
