@@ -1,17 +1,26 @@
 """A whole evaluation on tiny untrained models: every condition, every file, every table."""
 
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
+from pdt.errors import BindingMismatch, PdtError
 from pdt.evaluation.conditions import COINED, GENERATED, SCORED, Weights
 from pdt.evaluation.exact import ExactScreen
-from pdt.evaluation.report import conclude, write_report
+from pdt.evaluation.page import render_page
+from pdt.evaluation.report import MADE_BY, conclude, write_report
 from pdt.evaluation.results import Raw, Results, read_raw, read_results
 from pdt.evaluation.run import Evaluation
+from pdt.evaluation.verify import verify_results
 from pdt.model.build import random_model
 from pdt.model.pdt import ParallelDecoder
+from pdt.provenance import MANIFEST, write_manifest
 from pdt.records.batch import RecordShards
 from tests.conftest import open_model
 from tests.evaluations import chronicle_shards, small_config, small_settings
@@ -39,7 +48,8 @@ def ran(corpus: RecordShards, tmp_path_factory: pytest.TempPathFactory) -> Ran:
     raw = evaluation.run(*evaluation.batches())
     results = conclude(raw, settings, {"bus": "0" * 64})
     out = tmp_path_factory.mktemp("result") / "out"
-    write_report(out, raw, results, config={}, inputs={})
+    config = {"settings": settings.model_dump(mode="json")}
+    write_report(out, raw, results, config=config, inputs={"bus": "0" * 64})
     return raw, results, out
 
 
@@ -137,3 +147,153 @@ def test_the_stored_lines_are_the_raw_lines(ran: Ran) -> None:
     raw, results, out = ran
     assert read_raw(out) == raw
     assert read_results(out) == results
+
+
+@pytest.fixture
+def copy(ran: Ran, tmp_path: Path) -> Path:
+    """A copy of the result directory that a test may damage."""
+    return Path(shutil.copytree(ran[2], tmp_path / "copy"))
+
+
+def rewrite_manifest(directory: Path) -> None:
+    """What a careful forger does: every digest fits again."""
+    manifest = json.loads((directory / MANIFEST).read_text())
+    write_manifest(directory, made_by=MADE_BY, config=manifest["config"], inputs=manifest["inputs"])
+
+
+@pytest.mark.paper("§7.2")
+def test_a_whole_result_verifies(copy: Path, ran: Ran) -> None:
+    results, judged = verify_results(copy)
+    assert results == ran[1]
+    assert judged == len(ran[0].judgments)
+
+
+NAMES = [
+    "documents.jsonl", "generations.jsonl", "coined.jsonl", "judgments.jsonl",
+    "likelihoods.jsonl", "execution.json", "results.json", "report.md", "report.html",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_changed_or_missing_file_is_found(copy: Path, name: str) -> None:
+    text = (copy / name).read_text()
+    (copy / name).write_text(text.replace("1", "2", 1))
+    with pytest.raises(PdtError, match=name):
+        verify_results(copy)
+    (copy / name).unlink()
+    with pytest.raises(PdtError, match=name):
+        verify_results(copy)
+
+
+def edit_json(path: Path, edit: Callable[[Any], None]) -> None:
+    tree = json.loads(path.read_text())
+    edit(tree)
+    path.write_text(json.dumps(tree))
+
+
+def edit_line(path: Path, edit: Callable[[Any], None]) -> None:
+    lines = path.read_text().splitlines()
+    tree = json.loads(lines[0])
+    edit(tree)
+    path.write_text("\n".join([json.dumps(tree), *lines[1:]]) + "\n")
+
+
+def better_recall(tree: Any) -> None:
+    tree["measures"]["oracle.owner_recall"]["estimate"] = 0.99
+
+
+def better_gate(tree: Any) -> None:
+    tree["gates"][0]["verdict"] = "met"
+
+
+def other_seed(tree: Any) -> None:
+    tree["settings"]["seed"] = 5
+
+
+def other_checkpoint(tree: Any) -> None:
+    tree["models"]["bus"] = "1" * 64
+
+
+def kinder_judgment(tree: Any) -> None:
+    tree["judged"]["stated_KF"][0][0] = 1
+
+
+def other_dependencies(tree: Any) -> None:
+    tree["dependency_tokens"] = [[0, 1], [], []]
+
+
+def better_likelihood(tree: Any) -> None:
+    tree["nll"][0][0] -= 1.0
+
+
+def agreeable_tokens(tree: Any) -> None:
+    tree["lane_of_plan"] = tree["lane_of_plan"][::-1]
+    tree["condition"] = "no_such"
+
+
+def faster_round(tree: Any) -> None:
+    tree["runs"][0]["seconds"] /= 2
+
+
+@pytest.mark.parametrize(
+    ("name", "edit"),
+    [
+        ("results.json", better_recall),
+        ("results.json", better_gate),
+        ("results.json", other_seed),
+        ("results.json", other_checkpoint),
+        ("judgments.jsonl", kinder_judgment),
+        ("documents.jsonl", other_dependencies),
+        ("likelihoods.jsonl", better_likelihood),
+        ("generations.jsonl", agreeable_tokens),
+        ("coined.jsonl", agreeable_tokens),
+        ("execution.json", faster_round),
+    ],
+)
+def test_a_forged_number_is_found_even_when_every_digest_fits(
+    copy: Path, name: str, edit: Callable[[Any], None]
+) -> None:
+    (edit_json if name.endswith(".json") else edit_line)(copy / name, edit)
+    rewrite_manifest(copy)
+    with pytest.raises(PdtError):
+        verify_results(copy)
+
+
+@pytest.mark.parametrize("name", ["report.md", "report.html"])
+def test_a_report_that_shows_other_numbers_is_found(copy: Path, name: str) -> None:
+    (copy / name).write_text((copy / name).read_text().replace("0.0%", "9.9%", 1))
+    rewrite_manifest(copy)
+    with pytest.raises(PdtError, match="does not show the stored numbers"):
+        verify_results(copy)
+
+
+def test_a_changed_config_or_a_stray_file_is_found(copy: Path) -> None:
+    (copy / "extra.txt").write_text("x")
+    with pytest.raises(PdtError, match=r"extra\.txt"):
+        verify_results(copy)
+    (copy / "extra.txt").unlink()
+    edit_json(copy / MANIFEST, lambda tree: tree["config"]["settings"].update(documents=9))
+    with pytest.raises(PdtError, match="settings"):
+        verify_results(copy)
+
+
+def test_the_page_is_whole_alone_and_escapes_what_was_written(ran: Ran) -> None:
+    raw, results, _ = ran
+    lanes = list(raw.written[0].lanes)
+    lanes[0] = lanes[0].model_copy(update={"text": "<script>alert(1)</script>"})
+    first = raw.written[0].model_copy(update={"lanes": tuple(lanes)})
+    page = render_page(results, replace(raw, written=[first, *raw.written[1:]]))
+    assert "<script" not in page
+    assert "&lt;script&gt;" in page
+    assert "http:" not in page and "https:" not in page and "src=" not in page
+    for title in ("Owner recall by condition", "Δ by token kind", "Seconds for a complete answer"):
+        assert title in page
+
+
+def test_a_self_only_control_must_match_the_bus_checkpoint(corpus: RecordShards) -> None:
+    models = small_models()
+    models[Weights.SELF_ONLY] = random_model(
+        small_config("notes.condition=self_only", "notes.codes=128")
+    )
+    with pytest.raises(BindingMismatch, match=r"notes\.codes"):
+        Evaluation(corpus, models, small_settings(corpus.config), {})

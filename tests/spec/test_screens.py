@@ -1,6 +1,7 @@
 """The exact screen, and the bounds any scorer must keep."""
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -8,12 +9,17 @@ import pytest
 from pdt.errors import UsageError
 from pdt.evaluation import ownership
 from pdt.evaluation.completion import outline_completion
+from pdt.evaluation.evidence_gates import Verdict, judge_gates
 from pdt.evaluation.exact import ExactScreen, read_claim
 from pdt.evaluation.held_out import HeldOutDocument
+from pdt.evaluation.judgments import Judgment
 from pdt.evaluation.longform import LongformLimits, is_longform
+from pdt.evaluation.measures import compute_measures
+from pdt.evaluation.results import Raw
+from pdt.evaluation.written import Written, WrittenLane
 from pdt.records.batch import RecordShards
 from pdt.teacher.document import TaughtDocument
-from tests.evaluations import chronicle_shards, held_out_pairs
+from tests.evaluations import chronicle_shards, held_out_pairs, small_settings
 
 IDENTITY = (0, 1, 2)
 STATEMENT = "The Oldham council took a loan of 620 crowns."
@@ -92,6 +98,57 @@ def test_a_random_writer_scores_chance_and_a_perfect_one_more(
         leaks.append(ownership.leakage(document, judged, IDENTITY) or 0)
     assert sum(recall) / len(recall) == pytest.approx(1 / 3, abs=0.08)
     assert sum(leaks) / len(leaks) == pytest.approx(1 / 3, abs=0.08)
+
+
+def gates_of(
+    pairs: list[tuple[HeldOutDocument, TaughtDocument]],
+    corpus: RecordShards,
+    lanes_of: Callable[[TaughtDocument], list[str]],
+) -> dict[str, Verdict]:
+    """The executor's verdicts on what a writer makes of every document, as an oracle run."""
+    raw = Raw(documents=[document for document, _ in pairs])
+    for document, taught in pairs:
+        texts = lanes_of(taught)
+        raw.written.append(
+            Written(
+                condition="oracle",
+                record_id=document.record_id,
+                lane_of_plan=IDENTITY,
+                unmoved_lane_of_plan=IDENTITY,
+                lane_at_position=IDENTITY,
+                lanes=tuple(
+                    WrittenLane(text=text, tokens=(0,) * length, finish="eos")
+                    for text, length in zip(texts, document.section_lengths, strict=True)
+                ),
+            )
+        )
+        judged = ExactScreen().judge(document, texts)
+        raw.judgments.append(
+            Judgment(
+                screen="exact", condition="oracle", record_id=document.record_id, judged=judged
+            )
+        )
+    measures = compute_measures(raw, small_settings(corpus.config))
+    return {judged.gate.measure: judged.verdict for judged in judge_gates(measures)}
+
+
+@pytest.mark.paper("§7.1", "Table 3")
+def test_a_perfect_writer_meets_the_executors_gates_and_a_random_one_none_of_recall(
+    pairs: list[tuple[HeldOutDocument, TaughtDocument]], corpus: RecordShards
+) -> None:
+    stream = random.Random(1)
+
+    def perfect(taught: TaughtDocument) -> list[str]:
+        return [section.text for section in taught.answer.sections]
+
+    def shuffled(taught: TaughtDocument) -> list[str]:
+        return stream.sample(perfect(taught), 3)
+
+    executor = ("owner_recall", "leakage", "completion", "longform")
+    best, worst = (gates_of(pairs, corpus, writer) for writer in (perfect, shuffled))
+    assert {best[f"oracle.{name}"] for name in executor} == {Verdict.MET}
+    assert {worst[f"oracle.{name}"] for name in executor[:3]} == {Verdict.UNMET}
+    assert best["planner.retained"] is Verdict.NOT_MEASURED
 
 
 @pytest.mark.paper("§7.2")

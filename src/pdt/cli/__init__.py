@@ -35,6 +35,7 @@ app = typer.Typer(
 app.command("generate")(generate.generate)
 app.command("demo")(demo.demo)
 app.command("census")(census.census)
+app.command("verify")(evaluation.verify)
 app.add_typer(train.app, name="train")
 app.add_typer(trace.app, name="trace")
 app.add_typer(config.app, name="config")

@@ -19,6 +19,8 @@ Values = Mapping[str, float]
 Means = Callable[..., np.ndarray]
 """From the means of the columns to the statistic, elementwise over resamples."""
 
+DIGITS = 9
+
 
 class Measure(Contract):
     """An estimate with its interval."""
@@ -27,6 +29,12 @@ class Measure(Contract):
     low: float
     high: float
     documents: Annotated[int, Field(ge=1)]
+
+    def near(self, other: "Measure") -> bool:
+        """The same measurement, up to the last digit kept."""
+        ours, theirs = (np.array([m.estimate, m.low, m.high]) for m in (self, other))
+        same = np.allclose(ours, theirs, rtol=0, atol=2 * 10**-DIGITS)
+        return same and self.documents == other.documents
 
 
 class Bootstrap:
@@ -60,17 +68,26 @@ class Bootstrap:
         tail = (1 - self.confidence) / 2
         low, high = np.quantile(draws, [tail, 1 - tail])
         return Measure(
-            estimate=float(estimate), low=float(low), high=float(high), documents=len(shared)
+            estimate=_rounded(estimate),
+            low=_rounded(low),
+            high=_rounded(high),
+            documents=len(shared),
         )
 
     def _draws(self, documents: int) -> np.ndarray:
         """[R, n]: how often each document is drawn."""
         if documents not in self._counts:
-            generator = np.random.default_rng([self.seed, documents])
+            # RandomState's stream is frozen by numpy's policy; Generator's may change.
+            stream = np.random.RandomState([self.seed, documents])
             even = np.full(documents, 1 / documents)
-            counts = generator.multinomial(documents, even, size=self.resamples)
+            counts = stream.multinomial(documents, even, size=self.resamples)
             self._counts[documents] = counts.astype(np.float64)
         return self._counts[documents]
+
+
+def _rounded(value: object) -> float:
+    """Sums differ in their last bits from machine to machine; what is reported does not."""
+    return round(float(value), DIGITS)  # type: ignore[arg-type]
 
 
 def _divide(a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -16,7 +16,7 @@ from pdt.generation.lane import Continuations
 from pdt.generation.ledger import Ledger
 from pdt.generation.loop import start
 from pdt.generation.settings import GenerationSettings
-from pdt.model.pdt import ParallelDecoder
+from pdt.model.pdt import ParallelDecoder, Prompt
 from pdt.tokenizer import StudentTokenizer
 
 
@@ -44,6 +44,7 @@ def write_batch(
     addressed: AddressedPlans,
     settings: GenerationSettings,
     *,
+    read: Prompt | None = None,
     words: Sequence[dict[str, str]] | None = None,
 ) -> tuple[list[Written], Ledger]:
     """Every document of the batch; `words` names, by choice id, what owners must coin."""
@@ -55,6 +56,7 @@ def write_batch(
         tokenizer=tokenizer,
         interventions=edits_of(condition, attacked(batch, before)),
         plans=addressed.plans,
+        read=read,
         continuations=None if words is None else _continuations(batch, before, words),
     )
     *_, done = generation.events()

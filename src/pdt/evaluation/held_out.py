@@ -114,6 +114,18 @@ def coined_batches(
     return _batches(pairs, size) if len(pairs) > 1 else []
 
 
+def teacher_prose(
+    shards: RecordShards, tokenizer: StudentTokenizer, *, documents: int
+) -> list[tuple[HeldOutDocument, list[str]]]:
+    """Documents with the teacher's own sections, for calibration."""
+    prose = []
+    for row in _first_rows(shards, documents):
+        taught = parse_contract(TaughtDocument, row["document"], where=row["record_id"])
+        texts = [section.text for section in taught.answer.sections]
+        prose.append((held_out(row, tokenizer), texts))
+    return prose
+
+
 def _batches(
     pairs: Sequence[tuple[HeldOutDocument, dict[str, Any]]], size: int
 ) -> list[HeldOutBatch]:

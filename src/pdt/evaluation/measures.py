@@ -2,25 +2,23 @@
 
 A measure that cannot be had (no self-only checkpoint, nothing coined) is not there.
 
-Paper: §7.1 to §7.3, Eq. 10, Table 3.
+Paper: §7.1, §7.2, Table 3.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import TypeVar
+from collections.abc import Callable, Mapping
 
-from pdt.evaluation import bits, ownership
+from pdt.evaluation import ownership
 from pdt.evaluation.bootstrap import Bootstrap, Measure, Values
-from pdt.evaluation.communication import Likelihoods, mean_nll
 from pdt.evaluation.completion import outline_completion
 from pdt.evaluation.execution import ONE, PACKED, SERIAL, Execution
 from pdt.evaluation.held_out import HeldOutDocument
 from pdt.evaluation.judgments import Judged
 from pdt.evaluation.longform import is_longform, short_sentence_share
+from pdt.evaluation.note_measures import agreement_measures, bit_measures, delta_measures
 from pdt.evaluation.results import EvaluationSettings, Raw
 from pdt.evaluation.written import Written
 
 Measures = dict[str, Measure]
-Row = TypeVar("Row")
 
 
 def compute_measures(raw: Raw, settings: EvaluationSettings) -> Measures:
@@ -31,9 +29,9 @@ def compute_measures(raw: Raw, settings: EvaluationSettings) -> Measures:
     documents = {document.record_id: document for document in raw.documents}
     found: dict[str, Measure | None] = {}
     found |= _written_measures(raw, settings, documents, boot)
-    found |= _delta_measures(raw, documents, boot)
-    found |= _bit_measures(raw, documents, boot)
-    found |= _agreement_measures(raw, settings, documents, boot)
+    found |= delta_measures(raw, documents, boot)
+    found |= bit_measures(raw, documents, boot)
+    found |= agreement_measures(raw, settings, documents, boot)
     found |= _screen_measures(raw, settings, documents, boot)
     if raw.execution is not None:
         found |= _execution_measures(raw.execution, boot)
@@ -81,15 +79,15 @@ def _written_measures(
     }
     recall = of(f"{base}.owner_recall")
     if base == "learned":
-        measures["planner.retained"] = _ratio(boot, recall, of("oracle.owner_recall"))
-    measures["planner.zero_drop"] = _difference(boot, recall, of("zero.owner_recall"))
-    measures["swap.retained"] = _ratio(boot, of("swap.moved_recall"), of(f"_{base}.at_swapped"))
-    measures["swap.moved_minus_unmoved"] = _difference(
-        boot, of("swap.moved_recall"), of("swap.unmoved_recall")
+        measures["planner.retained"] = boot.ratio(recall, of("oracle.owner_recall"))
+    measures["planner.zero_drop"] = boot.difference(recall, of("zero.owner_recall"))
+    measures["swap.retained"] = boot.ratio(of("swap.moved_recall"), of(f"_{base}.at_swapped"))
+    measures["swap.moved_minus_unmoved"] = boot.difference(
+        of("swap.moved_recall"), of("swap.unmoved_recall")
     )
     for other in ("owner_recall", "reference_recall", "duplication", "longform", "leakage"):
-        measures[f"sibling.{other}"] = _difference(
-            boot, of(f"{base}.{other}"), of(f"self_only.{other}")
+        measures[f"sibling.{other}"] = boot.difference(
+            of(f"{base}.{other}"), of(f"self_only.{other}")
         )
     return measures
 
@@ -131,107 +129,6 @@ def _note_addresses(
 def _longform(written: Written, settings: EvaluationSettings) -> float:
     valid = [is_longform(lane.text, lane.prose_tokens, settings.longform) for lane in written.lanes]
     return sum(valid) / len(valid)
-
-
-def _delta_measures(
-    raw: Raw, documents: Mapping[str, HeldOutDocument], boot: Bootstrap
-) -> dict[str, Measure | None]:
-    """Eq. 10 for every condition against the intact bus, and bus against self-only."""
-    dependency, other = (
-        _by_condition(
-            raw.likelihoods,
-            lambda row, kind=kind: mean_nll(documents[row.record_id], row, dependency=kind),  # type: ignore[misc]
-        )
-        for kind in (True, False)
-    )
-    measures: dict[str, Measure | None] = {}
-    for condition in dependency.keys() | other.keys():
-        measures[f"nll.{condition}.dependency"] = boot.mean(dependency.get(condition, {}))
-        measures[f"nll.{condition}.other"] = boot.mean(other.get(condition, {}))
-        if condition in ("bus", "self_only", "self_only_no_dynamic"):
-            continue
-        at = minus(dependency.get(condition, {}), dependency.get("bus", {}))
-        elsewhere = minus(other.get(condition, {}), other.get("bus", {}))
-        measures[f"delta.{condition}.dependency"] = boot.mean(at) if at else None
-        measures[f"delta.{condition}.other"] = boot.mean(elsewhere) if elsewhere else None
-        measures[f"delta.{condition}.selectivity"] = _difference(boot, at, elsewhere)
-    for kind, values in (("dependency", dependency), ("other", other)):
-        measures[f"sibling.{kind}_nll"] = _difference(
-            boot, values.get("self_only", {}), values.get("bus", {})
-        )
-    return measures
-
-
-def _bit_measures(
-    raw: Raw, documents: Mapping[str, HeldOutDocument], boot: Bootstrap
-) -> dict[str, Measure | None]:
-    """h, what was received of it, and its share, for every condition."""
-    h = {name: value for name, d in documents.items() if (value := bits.entropy(d)) is not None}
-    if not h or not raw.likelihoods:
-        return {}
-    entropy = _by_condition(
-        raw.likelihoods, lambda row: bits.cross_entropy(documents[row.record_id], row)
-    )
-    measures: dict[str, Measure | None] = {"bits.h": boot.mean(h)}
-    for condition, values in entropy.items():
-        floor = entropy.get(
-            "self_only_no_dynamic" if condition.startswith("self_only") else "no_dynamic", {}
-        )
-        measures[f"bits.{condition}.cross_entropy"] = boot.mean(values)
-        measures[f"bits.{condition}.received"] = _difference(boot, h, values)
-        measures[f"bits.{condition}.share"] = _ratio(boot, minus(h, values), h)
-        measures[f"bits.{condition}.over_floor"] = _difference(boot, floor, values)
-    return measures
-
-
-def _agreement_measures(
-    raw: Raw,
-    settings: EvaluationSettings,
-    documents: Mapping[str, HeldOutDocument],
-    boot: Bootstrap,
-) -> dict[str, Measure | None]:
-    """Owner and receiver in free generation, with the owner's word drawn uniformly."""
-    rates: dict[str, dict[str, dict[str, float]]] = {}
-    for written in raw.coined:
-        choices = documents[written.record_id].choices
-        found = [
-            bits.agreement(
-                choice,
-                written,
-                block_tokens=settings.block_tokens,
-                window_blocks=settings.window_blocks,
-            )
-            for choice in choices
-        ]
-        both = [a for a in found if a.both]
-        timely = [a for a in both if a.in_time]
-        shares = {
-            "both": (len(both), len(found)),
-            "in_time": (len(timely), len(both)),
-            "agree": (sum(a.agree for a in timely), len(timely)),
-            "agree_whenever": (sum(a.agree for a in both), len(both)),
-        }
-        for name, (part, whole) in shares.items():
-            if whole:
-                of_condition = rates.setdefault(written.condition, {})
-                of_condition.setdefault(name, {})[written.record_id] = part / whole
-    measures = {
-        f"agreement.{condition}.{name}": boot.mean(values)
-        for condition, of_condition in rates.items()
-        for name, values in of_condition.items()
-    }
-    chance = {
-        name: sum(1 / len(choice.alternatives) for choice in d.choices) / len(d.choices)
-        for name, d in documents.items()
-        if d.choices
-    }
-    if rates and chance:
-        measures["agreement.chance"] = boot.mean(chance)
-        ours, theirs = (rates.get(name, {}).get("agree", {}) for name in ("bus", "self_only"))
-        measures["sibling.agreement"] = _difference(boot, ours, theirs)
-        ours, theirs = (rates.get(name, {}).get("in_time", {}) for name in ("bus", "self_only"))
-        measures["sibling.in_time"] = _difference(boot, ours, theirs)
-    return measures
 
 
 def _screen_measures(
@@ -288,34 +185,10 @@ def _execution_measures(execution: Execution, boot: Bootstrap) -> dict[str, Meas
         measures[f"execution.packed.{part}_seconds"] = boot.mean(
             {r.record_id: getattr(r, f"{part}_seconds") for r in execution.of_side(PACKED)}
         )
-    measures["execution.rounds_ratio"] = _ratio(boot, rounds[PACKED], rounds[SERIAL])
-    measures["execution.speedup"] = _ratio(boot, seconds[SERIAL], seconds[PACKED])
+    measures["execution.rounds_ratio"] = boot.ratio(rounds[PACKED], rounds[SERIAL])
+    measures["execution.speedup"] = boot.ratio(seconds[SERIAL], seconds[PACKED])
     return measures
-
-
-def minus(first: Values, second: Values) -> dict[str, float]:
-    """Document by document, where both are there."""
-    return {name: first[name] - second[name] for name in first.keys() & second.keys()}
-
-
-def _by_condition(
-    rows: Iterable[Likelihoods], measure: Callable[[Likelihoods], float | None]
-) -> dict[str, dict[str, float]]:
-    found: dict[str, dict[str, float]] = {}
-    for row in rows:
-        value = measure(row)
-        if value is not None:
-            found.setdefault(row.condition, {})[row.record_id] = value
-    return found
 
 
 def _means(values: Mapping[str, list[float]]) -> dict[str, float]:
     return {name: sum(v) / len(v) for name, v in values.items() if v}
-
-
-def _difference(boot: Bootstrap, first: Values, second: Values) -> Measure | None:
-    return boot.difference(first, second) if first and second else None
-
-
-def _ratio(boot: Bootstrap, first: Values, second: Values) -> Measure | None:
-    return boot.ratio(first, second) if first and second else None

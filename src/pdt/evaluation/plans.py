@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import torch
 
-from pdt.model.pdt import ParallelDecoder
+from pdt.model.pdt import ParallelDecoder, Prompt
 from pdt.model.planner import PlanSet
 from pdt.objective.matching import in_teacher_order, match_plans
 from pdt.records.batch import RecordBatch
@@ -38,9 +38,14 @@ def given_plans(batch: RecordBatch) -> AddressedPlans:
 
 
 @torch.inference_mode()
-def learned_plans(model: ParallelDecoder, batch: RecordBatch) -> AddressedPlans:
+def read_batch(model: ParallelDecoder, batch: RecordBatch) -> Prompt:
+    """The prompts below the fork, once for all conditions of a checkpoint."""
+    return model.read_prompt(batch.prompt_tokens_BS.clamp(min=0), batch.prompt_valid_BS.sum(1))
+
+
+@torch.inference_mode()
+def learned_plans(model: ParallelDecoder, batch: RecordBatch, prompt: Prompt) -> AddressedPlans:
     """The planner's plans, where it put them."""
-    prompt = model.read_prompt(batch.prompt_tokens_BS.clamp(min=0), batch.prompt_valid_BS.sum(1))
     plans = model.plan(prompt)
     assert plans.validity_BKN is not None
     matching = match_plans(

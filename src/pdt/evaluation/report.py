@@ -7,11 +7,12 @@ from pathlib import Path
 
 from pdt.evaluation.evidence_gates import Judgement, Verdict, judge_gates
 from pdt.evaluation.measures import compute_measures
+from pdt.evaluation.page import render_page
 from pdt.evaluation.results import RESULTS, EvaluationSettings, Raw, Results, write_raw
 from pdt.evaluation.tables import render_markdown
 from pdt.provenance import atomic_path, new_directory, write_manifest
 
-MARKDOWN = "report.md"
+MARKDOWN, PAGE = "report.md", "report.html"
 MADE_BY = "pdt eval run"
 
 
@@ -26,6 +27,7 @@ def renderings(results: Results, raw: Raw) -> dict[str, str]:
     return {
         RESULTS: results.model_dump_json(indent=2) + "\n",
         MARKDOWN: render_markdown(results, raw),
+        PAGE: render_page(results, raw),
     }
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 
 from pdt.errors import BindingMismatch, UsageError
+from pdt.evaluation.calibration import Calibration, check_disjoint
 from pdt.evaluation.conditions import (
     COINED,
     ORACLE,
@@ -25,12 +26,12 @@ from pdt.evaluation.generate import draw_words, write_batch
 from pdt.evaluation.held_out import HeldOutBatch, coined_batches, held_out_batches
 from pdt.evaluation.judgments import Judgment, Screen
 from pdt.evaluation.latency import measure_execution, peak_memory
-from pdt.evaluation.plans import AddressedPlans, given_plans, learned_plans
+from pdt.evaluation.plans import AddressedPlans, given_plans, learned_plans, read_batch
 from pdt.evaluation.results import EvaluationSettings, Raw
-from pdt.evaluation.score import score_batch
+from pdt.evaluation.score import Scorer
 from pdt.evaluation.written import Written
 from pdt.generation.settings import GenerationSettings
-from pdt.model.pdt import ParallelDecoder
+from pdt.model.pdt import ParallelDecoder, Prompt
 from pdt.model.planner import PlanSet
 from pdt.model.store import check_binding
 from pdt.records.batch import RecordShards
@@ -43,6 +44,14 @@ Progress = Callable[[str, int], None]
 EXECUTION_DOCUMENTS = 4
 
 
+@dataclass(frozen=True)
+class _Prepared:
+    """One batch under one checkpoint, before any condition."""
+
+    read: Prompt
+    plans: AddressedPlans
+
+
 @dataclass
 class Evaluation:
     """The models, the held-out documents and the screens of one evaluation."""
@@ -51,6 +60,8 @@ class Evaluation:
     models: Mapping[Weights, ParallelDecoder]
     settings: EvaluationSettings
     screens: Mapping[str, Screen]
+    calibration: Calibration | None = None
+    """Of the NLI screen; a document it has seen is not evaluated on."""
     progress: Progress = lambda label, documents: None
     raw: Raw = field(default_factory=Raw)
 
@@ -59,7 +70,6 @@ class Evaluation:
         self.shards.require_tokenizer(self.tokenizer.sha256)
         for model in self.models.values():
             check_records(model, self.shards)
-            _check_tokenizer(model, self.tokenizer)
             model.eval()
         if Weights.SELF_ONLY in self.models:
             check_matched(self.models[Weights.BUS], self.models[Weights.SELF_ONLY])
@@ -84,33 +94,36 @@ class Evaluation:
     def batches(self) -> tuple[list[HeldOutBatch], list[HeldOutBatch]]:
         """All documents, and those in which something is coined."""
         size, count = self.settings.batch, self.settings.documents
-        return (
-            held_out_batches(self.shards, self.tokenizer, documents=count, size=size),
-            coined_batches(self.shards, self.tokenizer, documents=count, size=size),
-        )
+        batches = held_out_batches(self.shards, self.tokenizer, documents=count, size=size)
+        if self.calibration is not None:
+            check_disjoint(self.calibration, [d for batch in batches for d in batch.documents])
+        return batches, coined_batches(self.shards, self.tokenizer, documents=count, size=size)
 
     def run(self, batches: Sequence[HeldOutBatch], coined: Sequence[HeldOutBatch]) -> Raw:
         """Everything that is measured, in memory."""
         seconds = written = 0.0
         for batch in batches:
             self.raw.documents += batch.documents
-            plans = self._plans(batch)
+            prepared = self._prepare(batch)
             for condition in self.conditions:
                 begun = time.perf_counter()
-                self.raw.written += self._write(batch, condition, plans)
+                self.raw.written += self._write(batch, condition, prepared)
                 seconds += time.perf_counter() - begun
                 written += len(batch.documents)
+            scorers = {
+                weights: Scorer(self.models[weights], batch, ready.plans, ready.read)
+                for weights, ready in prepared.items()
+            }
             for condition in self.scored:
-                model = self.models[condition.weights]
-                self.progress(f"likelihood, {condition.title}", 0)
-                self.raw.likelihoods += score_batch(
-                    model, batch, condition, plans[condition.weights]
-                )
-                self.progress(f"likelihood, {condition.title}", len(batch.documents))
+                label = f"likelihood, {condition.title}"
+                self.progress(label, 0)
+                self.raw.likelihoods += scorers[condition.weights].score(condition)
+                self.progress(label, len(batch.documents))
         for batch in coined:
-            plans, words = self._plans(batch), draw_words(batch.documents, self.settings.seed)
+            prepared = self._prepare(batch)
+            words = draw_words(batch.documents, self.settings.seed)
             for condition in self.coined:
-                self.raw.coined += self._write(batch, condition, plans, words)
+                self.raw.coined += self._write(batch, condition, prepared, words)
         self._judge()
         self.raw.execution = Execution(
             runs=tuple(self._execution(batches[0])),
@@ -119,28 +132,36 @@ class Evaluation:
         )
         return self.raw
 
-    def _plans(self, batch: HeldOutBatch) -> dict[Weights, AddressedPlans]:
-        if self.settings.plan == "oracle":
-            return dict.fromkeys(self.models, given_plans(batch.records))
-        return {name: learned_plans(model, batch.records) for name, model in self.models.items()}
+    def _prepare(self, batch: HeldOutBatch) -> dict[Weights, _Prepared]:
+        """What every condition of a checkpoint shares: the prompts as read, and the plans."""
+        prepared = {}
+        for weights, model in self.models.items():
+            read = read_batch(model, batch.records)
+            if self.settings.plan == "oracle":
+                plans = given_plans(batch.records)
+            else:
+                plans = learned_plans(model, batch.records, read)
+            prepared[weights] = _Prepared(read, plans)
+        return prepared
 
     def _write(
         self,
         batch: HeldOutBatch,
         condition: Condition,
-        plans: Mapping[Weights, AddressedPlans],
+        prepared: Mapping[Weights, _Prepared],
         words: Sequence[dict[str, str]] | None = None,
     ) -> list[Written]:
         label = f"{'writing' if words is None else 'coined words'}, {condition.title}"
         self.progress(label, 0)
-        addressed = given_plans(batch.records) if condition is ORACLE else plans[condition.weights]
+        ready = prepared[condition.weights]
         written, _ = write_batch(
             self.models[condition.weights],
             self.tokenizer,
             batch,
             condition,
-            addressed,
+            given_plans(batch.records) if condition is ORACLE else ready.plans,
             self.writing,
+            read=ready.read,
             words=words,
         )
         self.progress(label, len(batch.documents))
@@ -177,7 +198,7 @@ class Evaluation:
             self.models[Weights.BUS],
             range(min(EXECUTION_DOCUMENTS, len(batch.documents))),
         )
-        addressed = self._plans(batch)[Weights.BUS].plans
+        addressed = self._prepare(batch)[Weights.BUS].plans.plans
         prompts = [row[row >= 0].tolist() for row in batch.records.prompt_tokens_BS[: len(some)]]
         return measure_execution(
             model,
@@ -234,22 +255,4 @@ def check_matched(bus: ParallelDecoder, self_only: ParallelDecoder) -> None:
             [("trunk", "other weights", "the bus checkpoint's")],
             "Train both from one trunk; else the comparison is of trunks.",
             sides=("self-only", "bus"),
-        )
-
-
-def _check_tokenizer(model: ParallelDecoder, tokenizer: StudentTokenizer) -> None:
-    own = model.tokenizer
-    if own is not None and own.as_json() != tokenizer.as_json():
-        raise BindingMismatch(
-            "The records were compiled with another tokenizer than the model's.",
-            [("sha256", tokenizer.sha256, own.sha256)],
-            "Compile the documents again with the model's tokenizer.",
-            sides=("records", "model"),
-        )
-    if tokenizer.vocabulary > model.config.trunk.shape.vocabulary:
-        raise BindingMismatch(
-            "The model's vocabulary does not hold the records' tokens.",
-            [("vocabulary", tokenizer.vocabulary, model.config.trunk.shape.vocabulary)],
-            "Evaluate on records of the model's own tokenizer.",
-            sides=("records", "model"),
         )

@@ -4,6 +4,7 @@ Paper: §7.3.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -14,7 +15,9 @@ from pdt.evaluation.generate import edits_of
 from pdt.evaluation.held_out import HeldOutBatch, HeldOutChoice
 from pdt.evaluation.plans import AddressedPlans
 from pdt.generation.interventions import bind
-from pdt.model.pdt import ParallelDecoder
+from pdt.model.cache import LayerMemory, SegmentList
+from pdt.model.pdt import Frontier, ParallelDecoder, Prompt
+from pdt.model.planner import PlanSet
 from pdt.notes.bus import NotesBus
 from pdt.notes.visibility import visibility_table
 from pdt.objective.token import token_nll
@@ -24,48 +27,62 @@ DIGITS = 6
 """Of a stored likelihood, in nats."""
 
 
-@torch.inference_mode()
-def score_batch(
-    model: ParallelDecoder, batch: HeldOutBatch, condition: Condition, addressed: AddressedPlans
-) -> list[Likelihoods]:
-    """Teacher-force every section on its own lane under the condition. Paper: §7.3."""
-    records = batch.records
-    owners = tuple(document.dependency_owner or 0 for document in batch.documents)
-    edits = bind(edits_of(condition, owners), model)
-    plans = addressed.in_teacher_order()
-    table = visibility_table(model.config.notes.condition, model.config.lanes.count)
-    for edit in edits:
-        plans, table = edit.edit_plans(plans), edit.edit_may_read(table)
+class Scorer:
+    """One batch under one checkpoint: prompts and lanes are prefilled once for all conditions."""
 
-    def edited(bus: NotesBus) -> NotesBus:
+    def __init__(
+        self, model: ParallelDecoder, batch: HeldOutBatch, addressed: AddressedPlans, read: Prompt
+    ) -> None:
+        self.model, self.batch, self._read = model, batch, read
+        self._plans = addressed.in_teacher_order()
+        self._frontier: Frontier | None = None
+
+    @torch.inference_mode()
+    def score(self, condition: Condition) -> list[Likelihoods]:
+        """Teacher-force every section on its own lane under the condition. Paper: §7.3."""
+        model, documents = self.model, self.batch.documents
+        owners = tuple(document.dependency_owner or 0 for document in documents)
+        edits = bind(edits_of(condition, owners), model)
+        plans = self._plans
+        table = visibility_table(model.config.notes.condition, model.config.lanes.count)
         for edit in edits:
-            bus = edit.edit_bus(bus, model.note_writer.vq.decode)
-        return bus
+            plans, table = edit.edit_plans(plans), edit.edit_may_read(table)
 
-    prompt = model.read_prompt(
-        records.prompt_tokens_BS.clamp(min=0), records.prompt_valid_BS.sum(1)
-    )
-    score = _ScoreChoices([document.choices for document in batch.documents])
-    rollout = roll_out(
-        model,
-        model.open_lanes(prompt, plans),
-        records.section_tokens_BKT,
-        may_read_KK=table,
-        edit_bus=edited,
-        score=score,
-    )
-    return [
-        Likelihoods(
-            condition=condition.name,
-            record_id=document.record_id,
-            nll=tuple(
-                _rounded(rollout.scores_BKT[place, lane, :length])
-                for lane, length in enumerate(document.section_lengths)
-            ),
-            choices=score.found[place],
+        def edited(bus: NotesBus) -> NotesBus:
+            for edit in edits:
+                bus = edit.edit_bus(bus, model.note_writer.vq.decode)
+            return bus
+
+        score = _ScoreChoices([document.choices for document in documents])
+        rollout = roll_out(
+            model,
+            self._open(plans),
+            self.batch.records.section_tokens_BKT,
+            may_read_KK=table,
+            edit_bus=edited,
+            score=score,
         )
-        for place, document in enumerate(batch.documents)
-    ]
+        return [
+            Likelihoods(
+                condition=condition.name,
+                record_id=document.record_id,
+                nll=tuple(
+                    _rounded(rollout.scores_BKT[place, lane, :length])
+                    for lane, length in enumerate(document.section_lengths)
+                ),
+                choices=score.found[place],
+            )
+            for place, document in enumerate(documents)
+        ]
+
+    def _open(self, plans: PlanSet) -> Frontier:
+        """A frontier at the end of the prompt; conditions with one plan share its prefill."""
+        if plans is not self._plans:
+            return self.model.open_lanes(self._read, plans)
+        if self._frontier is None:
+            self._frontier = self.model.open_lanes(self._read, plans)
+        upper: list[LayerMemory] = [SegmentList(memory.past) for memory in self._frontier.upper]
+        return replace(self._frontier, upper=upper)
 
 
 class _ScoreChoices:
