@@ -12,10 +12,11 @@ from collections.abc import Mapping, Sequence
 from importlib import resources
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from pdt.errors import ConfigError, UsageError
 from pdt.terms import (
@@ -26,6 +27,7 @@ from pdt.terms import (
     NotesCondition,
     PlanCondition,
     RopeScaling,
+    TeacherKind,
     TrunkFamily,
 )
 
@@ -228,6 +230,14 @@ class EncoderConfig(Strict):
     """The hub commit, or the digest of the local weights."""
 
 
+class PilotConfig(Strict):
+    """The records that people inspect one by one. Paper: §4.3."""
+
+    records: Count
+    categories: Count
+    """Historical categories that share those records equally."""
+
+
 class RecordsConfig(Strict):
     """From a taught document to a training record. Paper: §4."""
 
@@ -244,6 +254,9 @@ class RecordsConfig(Strict):
     """The student's prompt; `{source}` and `{request}` are replaced."""
     shard_records: Count
     """Documents per Parquet shard, the unit that a resumed compile keeps."""
+    pilot: PilotConfig = Field(
+        default_factory=lambda: PilotConfig(**_canonical("records", "pilot"))
+    )
 
     @model_validator(mode="after")
     def _places(self) -> "RecordsConfig":
@@ -254,6 +267,72 @@ class RecordsConfig(Strict):
 
 
 Weight = Annotated[float, Field(ge=0)]
+Seconds = Annotated[float, Field(gt=0)]
+
+
+class EndpointConfig(Strict):
+    """An OpenAI-compatible server. Its key comes from the environment and is never written."""
+
+    base_url: str | None = None
+    """For example `http://localhost:8000/v1`; null is the SDK's own default."""
+    model: str | None = None
+    """The model's name at that server; there is no default teacher."""
+    key_variable: str = "OPENAI_API_KEY"
+    """The environment variable that holds the key."""
+    parameters: dict[str, JsonValue] = Field(default_factory=dict)
+    """Sent with every call as they are: temperature, seed, reasoning_effort, ..."""
+    max_output_tokens: Count
+    """A reply's ceiling; with it the worst case of a call is known before it is sent."""
+    output_limit: Literal["max_completion_tokens", "max_tokens"]
+    """What this server calls that ceiling."""
+    stream: bool
+    """Take the reply as it is written, so that a long one does not time out."""
+    price_in: Weight | None = None
+    price_out: Weight | None = None
+    """Money for a million tokens; 0 for a server of your own. Needed before a call is made."""
+    timeout: Seconds
+    tries: Count
+    """Most times one call is sent when the server fails or is busy."""
+    first_wait: Seconds
+    longest_wait: Seconds
+    """Seconds between tries: doubling from the first; `Retry-After` wins when it asks for more."""
+    concurrency: Count
+    """Calls at a time in one process."""
+
+    @model_validator(mode="after")
+    def _no_secret(self) -> "EndpointConfig":
+        if self.base_url is not None:
+            parts = urlsplit(self.base_url)
+            if parts.username or parts.password or parts.query:
+                raise ValueError(
+                    "base_url holds a user, password or query; a configuration is written to "
+                    "disk, so give the key in the environment"
+                )
+        return self
+
+
+class BatchConfig(Strict):
+    """The server's batch interface: half the price at many, an answer within a day."""
+
+    calls: Count
+    """Most calls in one file."""
+    window: str
+    poll: Seconds
+    """Seconds between two looks at a running batch."""
+    price: Annotated[float, Field(gt=0, le=1)]
+    """What a batched call costs as a share of the price above."""
+
+
+class TeacherConfig(Strict):
+    """Who extracts facts and composes answers. Paper: §4.2."""
+
+    kind: TeacherKind
+    attempts: Count
+    """Replies that one pass over one document may take, repairs included."""
+    budget: Weight | None = None
+    """Money that a directory of calls may cost in all; needed before a call is made."""
+    endpoint: EndpointConfig
+    batch: BatchConfig
 
 
 class ObjectiveConfig(Strict):
@@ -350,6 +429,7 @@ class PdtConfig(Strict):
     records: RecordsConfig
     objective: ObjectiveConfig
     training: TrainingConfig
+    teacher: TeacherConfig = Field(default_factory=lambda: TeacherConfig(**_canonical("teacher")))
 
     @property
     def upper_layers(self) -> int:
@@ -393,6 +473,14 @@ def preset_names() -> list[str]:
         p.name.removesuffix(".yaml") for p in folder.iterdir() if p.name.endswith(".yaml")
     )
     return sorted(names, key=lambda name: name != "canonical")
+
+
+def _canonical(*path: str) -> dict[str, Any]:
+    """A part that a configuration saved before the part existed does not name."""
+    tree: Any = _preset_tree("canonical")
+    for key in path:
+        tree = tree[key]
+    return tree
 
 
 def load_config(

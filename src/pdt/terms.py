@@ -61,6 +61,24 @@ class SourceOrigin(StrEnum):
     CURATED = "curated"
 
 
+class TeacherKind(StrEnum):
+    """Who teaches. Paper: §4.2."""
+
+    ENDPOINT = "endpoint"
+    """A language model behind an OpenAI-compatible server."""
+    REPLAY = "replay"
+    """The same, from recorded calls alone: nothing is sent."""
+    CHRONICLE = "chronicle"
+    """Chronicle, which knows the worlds of its own bundles."""
+
+
+class TeacherPass(StrEnum):
+    """The two passes of a teacher. Paper: §4.2."""
+
+    EXTRACT_FACTS = "extract_facts"
+    COMPOSE_ANSWER = "compose_answer"
+
+
 class NodeText(StrEnum):
     """Which words of a plan node its target embeds. Paper: §4.3."""
 

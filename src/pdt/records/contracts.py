@@ -14,7 +14,7 @@ from pdt.records.schema import TrainingRecord
 from pdt.sources.article import Article
 from pdt.sources.bundle import SourceBundle
 from pdt.teacher.answer import Answer
-from pdt.teacher.checks import BUNDLE_RULES, RULES, CheckFailure
+from pdt.teacher.checks import BUNDLE_RULES, REPLY_RULES, RULES, CheckFailure
 from pdt.teacher.document import TaughtDocument
 from pdt.teacher.facts import FactInventory
 
@@ -54,7 +54,7 @@ def contract_page() -> str:
     )
     rules = [
         (f"`{name}`", rule.passage, rule.sentence)
-        for name, rule in {**RULES, **BUNDLE_RULES}.items()
+        for name, rule in {**RULES, **BUNDLE_RULES, **REPLY_RULES}.items()
     ]
     parts.append(_table(("rule", "from", "what must hold"), rules))
     return "\n\n".join(part.strip() for part in parts) + "\n"
