@@ -79,6 +79,13 @@ class TeacherPass(StrEnum):
     COMPOSE_ANSWER = "compose_answer"
 
 
+class Inspection(StrEnum):
+    """What a person said of a record. Paper: §4.3."""
+
+    ACCEPTED = "accepted"
+    REJECTED = "rejected"
+
+
 class NodeText(StrEnum):
     """Which words of a plan node its target embeds. Paper: §4.3."""
 

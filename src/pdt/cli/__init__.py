@@ -18,6 +18,7 @@ from pdt.cli import (
     generate,
     model,
     record,
+    review,
     trace,
     train,
     trunk,
@@ -35,6 +36,8 @@ app.command("generate")(generate.generate)
 app.command("demo")(demo.demo)
 app.command("train")(train.train)
 app.command("census")(census.census)
+record.app.command("review")(review.review)
+record.app.command("seal")(review.seal)
 app.add_typer(trace.app, name="trace")
 app.add_typer(config.app, name="config")
 app.add_typer(trunk.app, name="trunk")

@@ -9,7 +9,9 @@ from pydantic.fields import FieldInfo
 
 from pdt.contract import Contract
 from pdt.records.arrays import LEGEND, axes_of
+from pdt.records.pilot import Pilot
 from pdt.records.report import CorpusReport, ShardReport
+from pdt.records.review import Review
 from pdt.records.schema import TrainingRecord
 from pdt.sources.article import Article
 from pdt.sources.bundle import SourceBundle
@@ -30,6 +32,8 @@ CONTRACTS: dict[str, type[Contract]] = {
         CheckFailure,
         ShardReport,
         CorpusReport,
+        Review,
+        Pilot,
     )
 }
 """In the order in which a document meets them."""
