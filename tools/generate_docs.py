@@ -97,7 +97,6 @@ An entry whose passage has code fails the test: remove it then.
 """
 
 PARTLY = {
-    "Table 1": ("length and split integrity; the gates come with Sources", "sources/gates.py"),
     "Table 3": ("the conditions; the evidence gates come with Evidence", "evaluation"),
 }
 """What of a passage is there, and the package of src/pdt whose arrival makes the remark false."""

@@ -86,6 +86,21 @@ class Inspection(StrEnum):
     REJECTED = "rejected"
 
 
+class Topic(StrEnum):
+    """What a reviewer judged a page to be about; only the first two are wanted.
+
+    Paper: §4.1, Table 1.
+    """
+
+    EVENT = "event"
+    PROCESS = "process"
+    BIOGRAPHY = "biography"
+    LIST = "list"
+    TIMELINE = "timeline"
+    CATALOGUE = "catalogue"
+    OTHER = "other"
+
+
 class NodeText(StrEnum):
     """Which words of a plan node its target embeds. Paper: §4.3."""
 
