@@ -499,6 +499,21 @@ class TrainingConfig(Strict):
         return self
 
 
+class ClusterConfig(Strict):
+    """Slurm, for `pdt corpus build --on slurm`."""
+
+    partition: str | None = None
+    qos: str | None = None
+    time: str
+    """Longest time of one task, as Slurm writes it."""
+    memory_gb: Count
+    """Of one task."""
+    jobs: int
+    """Tasks at a time; -1 for as many as there are."""
+    setup: str | None = None
+    """A shell command that each task begins with, such as activating an environment."""
+
+
 class PdtConfig(Strict):
     """A Parallel Decoder Transformer, whole."""
 
@@ -514,6 +529,7 @@ class PdtConfig(Strict):
     objective: ObjectiveConfig
     training: TrainingConfig
     teacher: TeacherConfig = Field(default_factory=lambda: TeacherConfig(**_canonical("teacher")))
+    cluster: ClusterConfig = Field(default_factory=lambda: ClusterConfig(**_canonical("cluster")))
 
     @property
     def upper_layers(self) -> int:

@@ -13,6 +13,7 @@ from pdt.cli import (
     census,
     chronicle,
     config,
+    corpus,
     curated,
     demo,
     generate,
@@ -46,6 +47,7 @@ app.add_typer(bench.app, name="bench")
 app.add_typer(chronicle.app, name="chronicle")
 app.add_typer(curated.app, name="curated")
 app.add_typer(record.app, name="record")
+app.add_typer(corpus.app, name="corpus")
 
 
 def main() -> None:

@@ -106,9 +106,11 @@ def _line(path: Path, number: int, line: str) -> dict[str, Any]:
 
 
 def _refuse_repeats(path: Path, found: Sequence[Candidate]) -> None:
-    pages: dict[tuple[str, int], Candidate] = {}
+    pages: dict[tuple[str, int, int], Candidate] = {}
     for candidate in found:
-        other = pages.setdefault((candidate.project, candidate.page_id), candidate)
+        # A generator (`pdt.chronicle/1`) may draw one title twice; its texts are its revisions.
+        revision = candidate.revision_id if "/" in candidate.project else 0
+        other = pages.setdefault((candidate.project, candidate.page_id, revision), candidate)
         if other is not candidate:
             raise ContractBroken(
                 f"{path} names page {candidate.page_id} twice: {other.title!r} at revision "

@@ -46,6 +46,11 @@ class Journal:
         transcript = Transcript(key=call.key, call=call, reply=reply)
         write_json(path, transcript.model_dump(mode="json"))
 
+    def cost(self, key: str) -> float | None:
+        """What the reply to a call cost, by the call's key."""
+        path = self.path(key)
+        return self._read(path).reply.cost if path.exists() else None
+
     def path(self, key: str) -> Path:
         return self.directory / key[:2] / f"{key}.json"
 

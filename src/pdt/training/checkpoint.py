@@ -34,7 +34,15 @@ from pdt.training.curriculum import stages_of
 from pdt.training.optimizer import learned_parameters
 
 MODEL, OPTIMIZER, STATE = "model", "optimizer.safetensors", "state.json"
-_FREE = ("trunk.source", "records.", "teacher.", "training.save_steps", "training.keep_checkpoints")
+_FREE = (
+    "trunk.source",
+    "records.",
+    "sources.",
+    "teacher.",
+    "cluster.",
+    "training.save_steps",
+    "training.keep_checkpoints",
+)
 """What may differ between a checkpoint and the run that takes it up."""
 
 
