@@ -18,6 +18,7 @@ from pdt.cli import (
     generate,
     model,
     record,
+    source,
     trace,
     train,
     trunk,
@@ -42,6 +43,7 @@ app.add_typer(model.app, name="model")
 app.add_typer(bench.app, name="bench")
 app.add_typer(chronicle.app, name="chronicle")
 app.add_typer(curated.app, name="curated")
+app.add_typer(source.app, name="source")
 app.add_typer(record.app, name="record")
 
 

@@ -12,7 +12,11 @@ from pdt.records.arrays import LEGEND, axes_of
 from pdt.records.report import CorpusReport, ShardReport
 from pdt.records.schema import TrainingRecord
 from pdt.sources.article import Article
+from pdt.sources.assessments import Assessments
 from pdt.sources.bundle import SourceBundle
+from pdt.sources.candidates import Candidate
+from pdt.sources.splits import SplitLedger
+from pdt.sources.verdict import AcceptedSource, RejectedSource, SourceVerdict
 from pdt.teacher.answer import Answer
 from pdt.teacher.checks import BUNDLE_RULES, RULES, CheckFailure
 from pdt.teacher.document import TaughtDocument
@@ -21,8 +25,14 @@ from pdt.teacher.facts import FactInventory
 CONTRACTS: dict[str, type[Contract]] = {
     kind.__name__: kind
     for kind in (
+        Candidate,
         SourceBundle,
+        Assessments,
         Article,
+        SourceVerdict,
+        SplitLedger,
+        AcceptedSource,
+        RejectedSource,
         FactInventory,
         Answer,
         TaughtDocument,
