@@ -66,6 +66,10 @@ class SourceRefused(PdtError):
         self.why = why
 
 
+class FetchFailed(PdtError):
+    """A source that could not be taken now and may be later: names what failed and how to go on."""
+
+
 class ContractBroken(PdtError):
     """Stored data that is not what its schema says: names the file, the record and the remedy."""
 

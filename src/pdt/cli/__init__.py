@@ -20,6 +20,7 @@ from pdt.cli import (
     model,
     record,
     review,
+    source,
     trace,
     train,
     trunk,
@@ -46,6 +47,7 @@ app.add_typer(model.app, name="model")
 app.add_typer(bench.app, name="bench")
 app.add_typer(chronicle.app, name="chronicle")
 app.add_typer(curated.app, name="curated")
+app.add_typer(source.app, name="source")
 app.add_typer(record.app, name="record")
 app.add_typer(corpus.app, name="corpus")
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pdt.cli.options import AsJson, ConfigFile, Out, Overrides, Preset, chosen
+from pdt.cli.source import bundle_root, need_extra
 from pdt.errors import UsageError
 
 if TYPE_CHECKING:
@@ -33,7 +34,9 @@ class Where(StrEnum):
 
 @app.command()
 def build(
-    bundles: Annotated[Path, typer.Argument(help="A directory of raw bundles.")],
+    bundles: Annotated[
+        Path, typer.Argument(help="What `pdt source fetch` or `pdt chronicle write` wrote.")
+    ],
     out: Out,
     candidates: Annotated[
         Path | None, typer.Option(help="The reviewed list; beside the bundles when not given.")
@@ -66,6 +69,8 @@ def build(
     from pdt.records.pipeline.layout import Build
     from pdt.records.pipeline.run import build_corpus, gate_sources, refuse_batch
 
+    need_extra()
+    bundles = bundle_root(bundles)
     settings = chosen(preset, config, set_)
     candidates = candidates or _beside(bundles, "candidates.jsonl", "candidates.yaml")
     if candidates is None:

@@ -14,7 +14,11 @@ from pdt.records.report import CorpusReport, ShardReport
 from pdt.records.review import Review
 from pdt.records.schema import TrainingRecord
 from pdt.sources.article import Article
+from pdt.sources.assessments import Assessments
 from pdt.sources.bundle import SourceBundle
+from pdt.sources.candidates import Candidate
+from pdt.sources.splits import SplitLedger
+from pdt.sources.verdict import AcceptedSource, RejectedSource, SourceVerdict
 from pdt.teacher.answer import Answer
 from pdt.teacher.checks import BUNDLE_RULES, REPLY_RULES, RULES, CheckFailure
 from pdt.teacher.document import TaughtDocument
@@ -23,8 +27,14 @@ from pdt.teacher.facts import FactInventory
 CONTRACTS: dict[str, type[Contract]] = {
     kind.__name__: kind
     for kind in (
+        Candidate,
         SourceBundle,
+        Assessments,
         Article,
+        SourceVerdict,
+        SplitLedger,
+        AcceptedSource,
+        RejectedSource,
         FactInventory,
         Answer,
         TaughtDocument,

@@ -3,12 +3,12 @@
 Paper: §4.1, Table 1.
 """
 
+import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-import mwparserfromhell
 from pydantic import AwareDatetime, Field
 
 from pdt.contract import Contract, Line, parse_contract
@@ -86,6 +86,8 @@ def from_page_assessments(table: Mapping[str, Any]) -> list[Assessment]:
 
 def from_talk(wikitext: str) -> list[Assessment]:
     """The WikiProject banners of a Talk page; a banner without a class takes its shell's."""
+    import mwparserfromhell  # of the extra `sources`; reading stored assessments needs none of it
+
     code = mwparserfromhell.parse(wikitext, skip_style_tags=True)
     found: list[Assessment] = []
     shell = ""
@@ -114,8 +116,6 @@ def read_assessments(directory: Path, bundle: SourceBundle) -> Assessments:
 
 
 def _plain_table(data: bytes) -> Mapping[str, Any]:
-    import json
-
     try:
         table = json.loads(data).get("pageassessments", {})
     except (ValueError, AttributeError):
@@ -149,7 +149,3 @@ def _one_line(text: str) -> str:
     return " ".join(re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]", " ", text).split())[
         :200
     ]
-
-
-def conflict_lines(assessments: Iterable[Assessment]) -> list[str]:
-    return [f"{one.project}: {one.quality} ({one.source})" for one in assessments]

@@ -74,7 +74,7 @@ def read_candidates(path: Path) -> list[Candidate]:
     return found
 
 
-_REMEDY = "`pdt source schema Candidate` prints what is expected."
+_REMEDY = "`pdt record schema Candidate` prints what is expected."
 
 
 def _entries(path: Path, text: str) -> Sequence[tuple[str, Any]]:

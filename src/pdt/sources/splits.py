@@ -9,6 +9,7 @@ Paper: §4.1, Table 1.
 """
 
 import hashlib
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -50,8 +51,8 @@ class SplitLedger(Contract):
     """The version of this contract."""
     previous: Sha256 | None = None
     """Digest of the ledger this one grew from."""
-    shares: SplitShares
-    """How new families were divided."""
+    shares: dict[str, float]
+    """How new families were divided: seed, train, validation, test."""
     families: tuple[Family, ...] = ()
     """By id."""
     conflicts: tuple[SplitConflict, ...] = ()
@@ -120,7 +121,7 @@ def seal_splits(
             families[family.id] = family
     return SplitLedger(
         previous=previous.digest if previous else None,
-        shares=shares,
+        shares=shares.model_dump(),
         families=tuple(families[name] for name in sorted(families)),
         conflicts=tuple(sorted(conflicts, key=lambda conflict: conflict.candidates)),
     )
@@ -132,8 +133,6 @@ def write_ledger(path: Path, ledger: SplitLedger) -> None:
 
 def read_ledger(path: Path) -> SplitLedger:
     """The ledger, if it is what was sealed."""
-    import json
-
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         sealed, tree = data["sealed"], data["ledger"]

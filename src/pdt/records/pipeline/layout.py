@@ -70,12 +70,8 @@ class Build:
         return [self.bundles / name for name in names]
 
     @cached_property
-    def candidate_of(self) -> dict[tuple[str, int, int], Candidate]:
-        """Candidates by project, page and revision, as a bundle names itself."""
-        return {
-            (one.project, one.page_id, one.revision_id): one
-            for one in read_candidates(self.candidates)
-        }
+    def candidate_list(self) -> Sequence[Candidate]:
+        return read_candidates(self.candidates)
 
     @cached_property
     def ledger(self) -> SplitLedger:
@@ -90,7 +86,7 @@ class Build:
             )
         binding = self._binding()
         previous = read_ledger(self.splits) if self.splits else None
-        ledger = seal_splits(list(self.candidate_of.values()), self.config.sources.splits, previous)
+        ledger = seal_splits(self.candidate_list, self.config.sources.splits, previous)
         self.out.mkdir(parents=True, exist_ok=True)
         binding["splits"] = ledger.digest
         _bind(self.out / BINDING, binding)

@@ -21,7 +21,7 @@ from pdt.records.pipeline.parts import PartReport, part_lines, run_parts
 from pdt.records.pipeline.sources import SourcesPhase
 from pdt.records.pipeline.teaching import TeachingPhase, UntaughtSource
 from pdt.records.report import CorpusReport
-from pdt.sources.source_gates import RejectedSource
+from pdt.sources.verdict import RejectedSource
 
 REPORT, REJECTED = "report.json", "rejected.jsonl"
 

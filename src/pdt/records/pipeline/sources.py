@@ -5,15 +5,13 @@ Paper: §4.1, Table 1.
 
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
-from pdt.errors import PdtError
 from pdt.provenance import sha256_json
 from pdt.records.pipeline.layout import Build
 from pdt.records.pipeline.parts import PartReport, read_part, write_part
-from pdt.sources.reading import read_source
-from pdt.sources.source_gates import AcceptedSource, RejectedSource, judge
-from pdt.tokenizer import StudentTokenizer, load_tokenizer
+from pdt.sources.harvest import Harvest, by_revision
+from pdt.sources.verdict import AcceptedSource
+from pdt.tokenizer import load_tokenizer
 
 
 @dataclass(frozen=True)
@@ -34,7 +32,7 @@ class SourcesPhase:
         accepted: list[str] = []
         rejected: list[str] = []
         for directory in self.build.part_bundles(index):
-            source = self._judge(directory)
+            source = self._harvest.judge_bundle(directory)
             line = source.model_dump_json()
             (accepted if isinstance(source, AcceptedSource) else rejected).append(line)
         return write_part(
@@ -49,40 +47,12 @@ class SourcesPhase:
             },
         )
 
-    def _judge(self, directory: Path) -> AcceptedSource | RejectedSource:
-        build = self.build
-        try:
-            reading = read_source(directory, build.config.sources.html)
-        except PdtError as error:
-            why = str(error).splitlines()[0]
-            return RejectedSource(
-                candidate=None, bundle_id=directory.name, title=directory.name, reasons=(why,)
-            )
-        bundle = reading.bundle
-        key = (bundle.project, bundle.page_id, bundle.revision_id)
-        candidate = build.candidate_of.get(key)
-        verdict = judge(reading, candidate, build.ledger, build.config, self._tokenizer)
-        family = build.ledger.family_of(candidate) if candidate else None
-        if not verdict.accepted or candidate is None or family is None:
-            return RejectedSource(
-                candidate=candidate,
-                bundle_id=bundle.bundle_id,
-                title=bundle.title,
-                reasons=tuple(verdict.reasons()),
-                verdict=verdict,
-            )
-        return AcceptedSource(
-            candidate=candidate,
-            split=family.split,
-            family_key=family.id,
-            article=reading.article,
-            verdict=verdict,
-        )
-
     def _input(self, index: int) -> str:
         names = [directory.name for directory in self.build.part_bundles(index)]
         return sha256_json([names, self.build.ledger.digest])
 
     @cached_property
-    def _tokenizer(self) -> StudentTokenizer:
-        return load_tokenizer(self.build.config.records.tokenizer)
+    def _harvest(self) -> Harvest:
+        build = self.build
+        tokenizer = load_tokenizer(build.config.records.tokenizer)
+        return Harvest(by_revision(build.candidate_list), build.ledger, build.config, tokenizer)

@@ -13,7 +13,7 @@ from pdt.records.checks import check_document
 from pdt.records.pipeline.layout import Build
 from pdt.sources.chronicle.dials import Dials
 from pdt.sources.chronicle.meter import Meter
-from pdt.sources.source_gates import AcceptedSource
+from pdt.sources.verdict import AcceptedSource
 from pdt.teacher.budget import Budget
 from pdt.teacher.call import Client
 from pdt.teacher.chronicle.sources import IDS

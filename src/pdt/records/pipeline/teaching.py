@@ -16,7 +16,7 @@ from pdt.provenance import sha256_file
 from pdt.records.pipeline.layout import Build
 from pdt.records.pipeline.parts import PartReport, part_file, part_lines, read_part, write_part
 from pdt.records.pipeline.teachers import open_teacher, record_id_of
-from pdt.sources.source_gates import AcceptedSource
+from pdt.sources.verdict import AcceptedSource
 from pdt.teacher.call import NotAnswered
 from pdt.teacher.checks import CheckFailure
 from pdt.teacher.interface import Attempt, Taught, Teacher, TeachingSource, Untaught, teach

@@ -58,5 +58,7 @@ class SourceWriter:
         with (self.directory / CANDIDATES).open("w", encoding="utf-8") as file:
             file.writelines(candidate.model_dump_json() + "\n" for candidate in self._candidates)
         families = tuple(self._families[name] for name in sorted(self._families))
-        write_ledger(self.directory / SPLITS, SplitLedger(shares=self.shares, families=families))
+        write_ledger(
+            self.directory / SPLITS, SplitLedger(shares=self.shares.model_dump(), families=families)
+        )
         write_json(self.directory / IDS, dict(sorted(self._ids.items())))
