@@ -94,9 +94,7 @@ NOT_YET: dict[str, str] = {}
 An entry whose passage has code fails the test: remove it then.
 """
 
-PARTLY = {
-    "Table 1": ("length and split integrity; the gates come with Sources", "sources/gates.py"),
-}
+PARTLY: dict[str, tuple[str, str]] = {}
 """What of a passage is there, and the package of src/pdt whose arrival makes the remark false."""
 
 

@@ -12,10 +12,11 @@ from collections.abc import Mapping, Sequence
 from importlib import resources
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from pdt.errors import ConfigError, UsageError
 from pdt.terms import (
@@ -28,6 +29,7 @@ from pdt.terms import (
     NotesCondition,
     PlanCondition,
     RopeScaling,
+    TeacherKind,
     TrunkFamily,
 )
 
@@ -234,6 +236,14 @@ class EncoderConfig(Strict):
     """The hub commit, or the digest of the local weights."""
 
 
+class PilotConfig(Strict):
+    """The records that people inspect one by one. Paper: §4.3."""
+
+    records: Count
+    categories: Count
+    """Historical categories that share those records equally."""
+
+
 class RecordsConfig(Strict):
     """From a taught document to a training record. Paper: §4."""
 
@@ -250,6 +260,9 @@ class RecordsConfig(Strict):
     """The student's prompt; `{source}` and `{request}` are replaced."""
     shard_records: Count
     """Documents per Parquet shard, the unit that a resumed compile keeps."""
+    pilot: PilotConfig = Field(
+        default_factory=lambda: PilotConfig(**_canonical("records", "pilot"))
+    )
 
     @model_validator(mode="after")
     def _places(self) -> "RecordsConfig":
@@ -259,7 +272,155 @@ class RecordsConfig(Strict):
         return self
 
 
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class SourceGateLimits(Strict):
+    """The numbers of Table 1; the length of the body is `records.limits.source_tokens`."""
+
+    age_years: Count
+    """Years between the event's end and the acquisition, at least."""
+    assessment_classes: tuple[str, ...]
+    """Classes that a history-oriented WikiProject must have given."""
+    sections: Count
+    paragraphs: Count
+    """Substantive ones, at least."""
+    paragraph_tokens: Count
+    """A paragraph is substantive from this many tokens on."""
+    citation_occurrences: Count
+    cited_works: Count
+    """Distinct ones, at least."""
+    scholarly_works: Count
+    """Distinct scholarly or institutional works, at least."""
+    cited_paragraphs: Share
+    """Share of substantive paragraphs with a citation, at least."""
+    top_work: Share
+    """Share of occurrences that the most cited work may have, at most."""
+
+
+class SplitShares(Strict):
+    """How new families are divided; families that are sealed stay where they are."""
+
+    seed: int
+    train: Share
+    validation: Share
+    test: Share
+
+    @model_validator(mode="after")
+    def _whole(self) -> "SplitShares":
+        total = self.train + self.validation + self.test
+        if abs(total - 1) > 1e-9:
+            raise ValueError(f"train, validation and test add up to {total:g}; make them 1")
+        return self
+
+
+class HtmlLimits(Strict):
+    """What a page may ask of the reader before it is refused."""
+
+    bytes: Count
+    depth: Count
+    """Nested elements; parsing costs their number times their depth."""
+
+
+class FetchConfig(Strict):
+    """How Wikimedia is asked. Its rules: a contact, few connections, back off when told to."""
+
+    contact: str | None = None
+    """A mail address or web page of the operator, sent with every request; there is no default."""
+    project: str
+    """The wiki, by host."""
+    connections: Annotated[int, Field(ge=1, le=3)]
+    maxlag: Annotated[int, Field(ge=1)]
+    """Seconds of replication lag above which the servers may refuse."""
+    requests_per_second: Annotated[float, Field(gt=0)]
+    timeout_seconds: Annotated[float, Field(gt=0)]
+    """Of a connection, and of each silence while reading."""
+    body_seconds: Annotated[float, Field(gt=0)]
+    """Of one whole answer, however steadily it drips."""
+    attempts: Count
+    """Tries of one request before its candidate is put off."""
+    backoff_seconds: Annotated[float, Field(ge=0)]
+    """Pause after the first failure without `Retry-After`; doubles each time."""
+    retry_after_most: Annotated[float, Field(gt=0)]
+    """A longer `Retry-After` ends the run instead of waiting."""
+
+
+class SourcesConfig(Strict):
+    """From Wikimedia to an accepted article. Paper: §4.1, Table 1."""
+
+    source_gates: SourceGateLimits
+    splits: SplitShares
+    html: HtmlLimits
+    fetch: FetchConfig
+
+
 Weight = Annotated[float, Field(ge=0)]
+Seconds = Annotated[float, Field(gt=0)]
+
+
+class EndpointConfig(Strict):
+    """An OpenAI-compatible server. Its key comes from the environment and is never written."""
+
+    base_url: str | None = None
+    """For example `http://localhost:8000/v1`; null is the SDK's own default."""
+    model: str | None = None
+    """The model's name at that server; there is no default teacher."""
+    key_variable: str = "OPENAI_API_KEY"
+    """The environment variable that holds the key."""
+    parameters: dict[str, JsonValue] = Field(default_factory=dict)
+    """Sent with every call as they are: temperature, seed, reasoning_effort, ..."""
+    max_output_tokens: Count
+    """A reply's ceiling; with it the worst case of a call is known before it is sent."""
+    output_limit: Literal["max_completion_tokens", "max_tokens"]
+    """What this server calls that ceiling."""
+    stream: bool
+    """Take the reply as it is written, so that a long one does not time out."""
+    price_in: Weight | None = None
+    price_out: Weight | None = None
+    """Money for a million tokens; 0 for a server of your own. Needed before a call is made."""
+    timeout: Seconds
+    tries: Count
+    """Most times one call is sent when the server fails or is busy."""
+    first_wait: Seconds
+    longest_wait: Seconds
+    """Seconds between tries: doubling from the first; `Retry-After` wins when it asks for more."""
+    concurrency: Count
+    """Calls at a time in one process."""
+
+    @model_validator(mode="after")
+    def _no_secret(self) -> "EndpointConfig":
+        if self.base_url is not None:
+            parts = urlsplit(self.base_url)
+            if parts.username or parts.password or parts.query:
+                raise ValueError(
+                    "base_url holds a user, password or query; a configuration is written to "
+                    "disk, so give the key in the environment"
+                )
+        return self
+
+
+class BatchConfig(Strict):
+    """The server's batch interface: half the price at many, an answer within a day."""
+
+    calls: Count
+    """Most calls in one file."""
+    window: str
+    poll: Seconds
+    """Seconds between two looks at a running batch."""
+    price: Annotated[float, Field(gt=0, le=1)]
+    """What a batched call costs as a share of the price above."""
+
+
+class TeacherConfig(Strict):
+    """Who extracts facts and composes answers. Paper: §4.2."""
+
+    kind: TeacherKind
+    attempts: Count
+    """Replies that one pass over one document may take, repairs included."""
+    budget: Weight | None = None
+    """Money that a directory of calls may cost in all; needed before a call is made."""
+    endpoint: EndpointConfig
+    batch: BatchConfig
 
 
 class ObjectiveConfig(Strict):
@@ -362,6 +523,21 @@ class TrainingConfig(Strict):
         return self
 
 
+class ClusterConfig(Strict):
+    """Slurm, for `pdt corpus build --on slurm`."""
+
+    partition: str | None = None
+    qos: str | None = None
+    time: str
+    """Longest time of one task, as Slurm writes it."""
+    memory_gb: Count
+    """Of one task."""
+    jobs: int
+    """Tasks at a time; -1 for as many as there are."""
+    setup: str | None = None
+    """A shell command that each task begins with, such as activating an environment."""
+
+
 class PdtConfig(Strict):
     """A Parallel Decoder Transformer, whole."""
 
@@ -372,8 +548,12 @@ class PdtConfig(Strict):
     notes: NotesConfig
     heads: HeadsConfig
     records: RecordsConfig
+    sources: SourcesConfig = Field(default_factory=lambda: _canonical_sources())
+    """A configuration saved before this section existed takes the canonical one."""
     objective: ObjectiveConfig
     training: TrainingConfig
+    teacher: TeacherConfig = Field(default_factory=lambda: TeacherConfig(**_canonical("teacher")))
+    cluster: ClusterConfig = Field(default_factory=lambda: ClusterConfig(**_canonical("cluster")))
 
     @property
     def upper_layers(self) -> int:
@@ -405,6 +585,10 @@ class PdtConfig(Strict):
         return self
 
 
+def _canonical_sources() -> SourcesConfig:
+    return SourcesConfig.model_validate(_preset_tree("canonical")["sources"])
+
+
 def _require_divides(name: str, value: int, by: str, divisor: int) -> None:
     if value % divisor:
         raise ValueError(f"{name} {value} is not a multiple of {by} {divisor}; change one of them")
@@ -417,6 +601,14 @@ def preset_names() -> list[str]:
         p.name.removesuffix(".yaml") for p in folder.iterdir() if p.name.endswith(".yaml")
     )
     return sorted(names, key=lambda name: name != "canonical")
+
+
+def _canonical(*path: str) -> dict[str, Any]:
+    """A part that a configuration saved before the part existed does not name."""
+    tree: Any = _preset_tree("canonical")
+    for key in path:
+        tree = tree[key]
+    return tree
 
 
 def load_config(

@@ -62,6 +62,18 @@ class CorruptFile(PdtError):
     """A file that is truncated, tampered with, or not what its manifest says."""
 
 
+class SourceRefused(PdtError):
+    """Raw material that is not one whole revision in a form we read: names it, why, the remedy."""
+
+    def __init__(self, where: str, why: str, remedy: str) -> None:
+        super().__init__(f"{where} {why}.\n{remedy}")
+        self.why = why
+
+
+class FetchFailed(PdtError):
+    """A source that could not be taken now and may be later: names what failed and how to go on."""
+
+
 class ContractBroken(PdtError):
     """Stored data that is not what its schema says: names the file, the record and the remedy."""
 

@@ -61,6 +61,46 @@ class SourceOrigin(StrEnum):
     CURATED = "curated"
 
 
+class TeacherKind(StrEnum):
+    """Who teaches. Paper: §4.2."""
+
+    ENDPOINT = "endpoint"
+    """A language model behind an OpenAI-compatible server."""
+    REPLAY = "replay"
+    """The same, from recorded calls alone: nothing is sent."""
+    CHRONICLE = "chronicle"
+    """Chronicle, which knows the worlds of its own bundles."""
+
+
+class TeacherPass(StrEnum):
+    """The two passes of a teacher. Paper: §4.2."""
+
+    EXTRACT_FACTS = "extract_facts"
+    COMPOSE_ANSWER = "compose_answer"
+
+
+class Inspection(StrEnum):
+    """What a person said of a record. Paper: §4.3."""
+
+    ACCEPTED = "accepted"
+    REJECTED = "rejected"
+
+
+class Topic(StrEnum):
+    """What a reviewer judged a page to be about; only the first two are wanted.
+
+    Paper: §4.1, Table 1.
+    """
+
+    EVENT = "event"
+    PROCESS = "process"
+    BIOGRAPHY = "biography"
+    LIST = "list"
+    TIMELINE = "timeline"
+    CATALOGUE = "catalogue"
+    OTHER = "other"
+
+
 class NodeText(StrEnum):
     """Which words of a plan node its target embeds. Paper: §4.3."""
 

@@ -13,12 +13,15 @@ from pdt.cli import (
     census,
     chronicle,
     config,
+    corpus,
     curated,
     demo,
     evaluation,
     generate,
     model,
     record,
+    review,
+    source,
     trace,
     train,
     trunk,
@@ -37,6 +40,8 @@ app.command("demo")(demo.demo)
 app.command("census")(census.census)
 app.command("verify")(evaluation.verify)
 app.add_typer(train.app, name="train")
+record.app.command("review")(review.review)
+record.app.command("seal")(review.seal)
 app.add_typer(trace.app, name="trace")
 app.add_typer(config.app, name="config")
 app.add_typer(trunk.app, name="trunk")
@@ -44,8 +49,10 @@ app.add_typer(model.app, name="model")
 app.add_typer(bench.app, name="bench")
 app.add_typer(chronicle.app, name="chronicle")
 app.add_typer(curated.app, name="curated")
+app.add_typer(source.app, name="source")
 app.add_typer(record.app, name="record")
 app.add_typer(evaluation.app, name="eval")
+app.add_typer(corpus.app, name="corpus")
 
 
 def main() -> None:

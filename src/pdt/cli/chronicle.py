@@ -43,23 +43,28 @@ def write(
     preset: Preset = None,
     dial: Dial = None,
     start: Annotated[int, typer.Option(min=0, help="Index of the first document.")] = 0,
-    bundles: Annotated[bool, typer.Option(help="Also write each raw source bundle.")] = False,
+    bundles: Annotated[
+        bool, typer.Option("--bundles", help="Also write raw sources for `pdt corpus build`.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Write taught documents, one per line, ready for `pdt record compile`."""
-    from pdt.sources.bundle import write_bundle
+    from pdt.teacher.chronicle.sources import SourceWriter
 
     chronicle = _chronicle(size, seed, split, preset, dial)
     coined = 0
     with new_directory(out) as work:
+        sources = SourceWriter(work, load_config("canonical").sources.splits)
         with (work / DOCUMENTS).open("w", encoding="utf-8") as file:
             for number, document in enumerate(chronicle.documents(count, start=start)):
                 file.write(document.taught.model_dump_json() + "\n")
                 coined += any(d.coined for d in document.taught.answer.dependencies)
                 if bundles:
-                    write_bundle(work / "bundles", document.source.bundle, document.source.raw)
+                    sources.add(document)
                 if number % 1000 == 999:
                     print(f"{number + 1} of {count} documents", file=sys.stderr)
+        if bundles:
+            sources.close()
         config = {
             "seed": seed,
             "split": str(split),

@@ -9,20 +9,32 @@ from pydantic.fields import FieldInfo
 
 from pdt.contract import Contract
 from pdt.records.arrays import LEGEND, axes_of
+from pdt.records.pilot import Pilot
 from pdt.records.report import CorpusReport, ShardReport
+from pdt.records.review import Review
 from pdt.records.schema import TrainingRecord
 from pdt.sources.article import Article
+from pdt.sources.assessments import Assessments
 from pdt.sources.bundle import SourceBundle
+from pdt.sources.candidates import Candidate
+from pdt.sources.splits import SplitLedger
+from pdt.sources.verdict import AcceptedSource, RejectedSource, SourceVerdict
 from pdt.teacher.answer import Answer
-from pdt.teacher.checks import BUNDLE_RULES, RULES, CheckFailure
+from pdt.teacher.checks import BUNDLE_RULES, REPLY_RULES, RULES, CheckFailure
 from pdt.teacher.document import TaughtDocument
 from pdt.teacher.facts import FactInventory
 
 CONTRACTS: dict[str, type[Contract]] = {
     kind.__name__: kind
     for kind in (
+        Candidate,
         SourceBundle,
+        Assessments,
         Article,
+        SourceVerdict,
+        SplitLedger,
+        AcceptedSource,
+        RejectedSource,
         FactInventory,
         Answer,
         TaughtDocument,
@@ -30,6 +42,8 @@ CONTRACTS: dict[str, type[Contract]] = {
         CheckFailure,
         ShardReport,
         CorpusReport,
+        Review,
+        Pilot,
     )
 }
 """In the order in which a document meets them."""
@@ -54,7 +68,7 @@ def contract_page() -> str:
     )
     rules = [
         (f"`{name}`", rule.passage, rule.sentence)
-        for name, rule in {**RULES, **BUNDLE_RULES}.items()
+        for name, rule in {**RULES, **BUNDLE_RULES, **REPLY_RULES}.items()
     ]
     parts.append(_table(("rule", "from", "what must hold"), rules))
     return "\n\n".join(part.strip() for part in parts) + "\n"

@@ -128,21 +128,25 @@ def _collect(running: dict[Future[_Outcome], int], ready: dict[int, ShardReport]
         if isinstance(outcome, ShardReport):
             ready[index] = outcome
         else:
-            raise _refusal(*outcome)
+            raise refusal(*outcome)
 
 
 def _start_worker(config: PdtConfig) -> None:
     global _worker
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    end_with_parent()
     _worker = Compiler.load(config)
 
 
-def _end_with_parent() -> None:
-    """A killed compile leaves no process behind that could write beside its successor."""
+def end_with_parent() -> None:
+    """A killed command leaves no process behind that could write beside its successor."""
     parent = parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+
+    def wait() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def _in_worker(index: int, lines: Sequence[DocumentLine], out: Path) -> _Outcome:
@@ -153,7 +157,7 @@ def _in_worker(index: int, lines: Sequence[DocumentLine], out: Path) -> _Outcome
         return type(error), str(error)
 
 
-def _refusal(kind: type[PdtError], message: str) -> PdtError:
+def refusal(kind: type[PdtError], message: str) -> PdtError:
     """The worker's refusal again; its constructor may want more than the message."""
     error = kind.__new__(kind)
     error.args = (message,)

@@ -139,11 +139,14 @@ def read_bundle(directory: Path) -> SourceBundle:
     return bundle
 
 
+_CITATIONS = TypeAdapter(tuple[Citation, ...])
+
+
 def read_citations(directory: Path, bundle: SourceBundle) -> tuple[Citation, ...]:
     """The reference records of a bundle: its citations file is a JSON list of `Citation`."""
     path = directory / bundle.files["citations"].name
     try:
-        return TypeAdapter(tuple[Citation, ...]).validate_json(path.read_bytes())
+        return _CITATIONS.validate_json(path.read_bytes())
     except ValidationError as error:
         raise CorruptFile(
             f"{path} is not a list of citations ({error.error_count()} mistakes).\n"

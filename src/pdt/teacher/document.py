@@ -14,7 +14,7 @@ from pdt.teacher.facts import FactInventory
 from pdt.terms import Split
 
 
-class Teacher(Contract):
+class TaughtBy(Contract):
     """Who wrote the facts and the answer."""
 
     name: Line
@@ -44,5 +44,5 @@ class TaughtDocument(Contract):
     """Stage A."""
     answer: Answer
     """Stage B."""
-    teacher: Teacher
+    teacher: TaughtBy
     """Provenance of both stages."""

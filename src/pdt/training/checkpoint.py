@@ -40,6 +40,9 @@ RANDOM = "torch_random_state"
 _FREE = (
     "trunk.source",
     "records.",
+    "sources.",
+    "teacher.",
+    "cluster.",
     "training.save_steps",
     "training.keep_checkpoints",
     "training.shard_trunk",

@@ -9,16 +9,18 @@ from pdt.teacher.checks.dependencies import check_dependencies
 from pdt.teacher.checks.facts import check_facts
 from pdt.teacher.checks.plans import check_plans
 from pdt.teacher.checks.roles import check_roles
-from pdt.teacher.checks.rules import BUNDLE_RULES, RULES, CheckFailure, Failures, Rule
+from pdt.teacher.checks.rules import BUNDLE_RULES, REPLY_RULES, RULES, CheckFailure, Failures, Rule
 from pdt.teacher.document import TaughtDocument
 
 __all__ = [
     "BUNDLE_RULES",
+    "REPLY_RULES",
     "RULES",
     "CheckFailure",
     "Failures",
     "Rule",
     "check_bundle",
+    "check_facts",
     "check_text",
 ]
 
@@ -26,7 +28,7 @@ __all__ = [
 def check_text(document: TaughtDocument, limits: ContractLimits, *, lanes: int) -> Failures:
     """What is wrong with the document's text, in the order facts, plans, roles, dependencies."""
     found = Failures(document.record_id)
-    check_facts(document, limits, found)
+    check_facts(document.article, document.inventory, limits, found)
     check_plans(document, limits, found, lanes=lanes)
     check_roles(document, found)
     check_dependencies(document, found)

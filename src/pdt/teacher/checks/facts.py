@@ -5,12 +5,12 @@ from collections import Counter
 from pdt.config import ContractLimits
 from pdt.sources.article import Article
 from pdt.teacher.checks.rules import Failures, shorten
-from pdt.teacher.document import TaughtDocument
-from pdt.teacher.facts import Fact
+from pdt.teacher.facts import Fact, FactInventory
 
 
-def check_facts(document: TaughtDocument, limits: ContractLimits, found: Failures) -> None:
-    article, inventory = document.article, document.inventory
+def check_facts(
+    article: Article, inventory: FactInventory, limits: ContractLimits, found: Failures
+) -> None:
     if inventory.bundle_id != article.bundle_id:
         found.add("bundle_agrees", inventory.bundle_id, article.bundle_id)
     if not limits.facts.holds(len(inventory.facts)):

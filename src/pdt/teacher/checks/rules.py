@@ -92,6 +92,13 @@ BUNDLE_RULES = {
 }
 """Rules that need the raw bundles: `pdt record check --bundles ROOT`."""
 
+REPLY_RULES = {
+    "reply_whole": Rule("§4.2", "A teacher's reply ends by itself, not at its token ceiling."),
+    "reply_given": Rule("§4.2", "The teacher answers and does not refuse."),
+    "reply_schema": Rule("§4.2", "A teacher's reply is JSON of the schema it was given."),
+}
+"""Rules of what a language model replies, before there is a document."""
+
 
 class CheckFailure(Contract):
     """One broken rule: where, what was measured, what was required."""
@@ -133,6 +140,8 @@ class CheckFailure(Contract):
         return f"{self.rule} ({self.where}): {self.measured}; required: {self.required}"
 
 
+ALL_RULES = {**RULES, **BUNDLE_RULES, **REPLY_RULES}
+
 _PLACES = ("lane", "node", "fact", "dependency", "paragraph")
 
 
@@ -145,7 +154,7 @@ class Failures:
 
     def add(self, rule: str, measured: object, required: object, **where: int | str | None) -> None:
         """Note a broken rule; `where` takes the place fields of `CheckFailure`."""
-        if rule not in RULES and rule not in BUNDLE_RULES:
+        if rule not in ALL_RULES:
             raise KeyError(rule)
         values = {"measured": str(measured), "required": str(required), **where}
         self.found.append(

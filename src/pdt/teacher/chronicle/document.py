@@ -33,7 +33,7 @@ from pdt.teacher.answer import (
 from pdt.teacher.chronicle.dependencies import Link, link_lanes
 from pdt.teacher.chronicle.request import draw_assignment
 from pdt.teacher.chronicle.section import LaneDraft, Mark, draft_section
-from pdt.teacher.document import TaughtDocument, Teacher
+from pdt.teacher.document import TaughtBy, TaughtDocument
 from pdt.teacher.facts import Fact, FactInventory, HardNegative
 from pdt.terms import Alteration, FactRole, Split
 
@@ -111,7 +111,7 @@ class Chronicle:
             article=source.article,
             inventory=_inventory(world, draft, source.article),
             answer=_answer(world, assignment.request, lanes, links, lane_at_position),
-            teacher=Teacher(
+            teacher=TaughtBy(
                 name=GENERATOR,
                 version=VERSION,
                 settings={

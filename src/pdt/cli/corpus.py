@@ -1,0 +1,171 @@
+"""`pdt corpus`: raw bundles to training records in one command."""
+
+import json
+import sys
+import time
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pdt.cli.options import AsJson, ConfigFile, Out, Overrides, Preset, chosen
+from pdt.cli.source import bundle_root, need_extra
+from pdt.errors import UsageError
+
+if TYPE_CHECKING:
+    from pdt.records.pipeline.run import BuildReport, Progress
+
+app = typer.Typer(help="From raw bundles to training records, whole.", no_args_is_help=True)
+
+
+@app.callback()
+def corpus() -> None:
+    """From raw bundles to training records, whole."""
+
+
+class Where(StrEnum):
+    """Who does the parts of a build."""
+
+    PROCESSES = "processes"
+    DATATROVE = "datatrove"
+    SLURM = "slurm"
+
+
+@app.command()
+def build(
+    bundles: Annotated[
+        Path, typer.Argument(help="What `pdt source fetch` or `pdt chronicle write` wrote.")
+    ],
+    out: Out,
+    candidates: Annotated[
+        Path | None, typer.Option(help="The reviewed list; beside the bundles when not given.")
+    ] = None,
+    splits: Annotated[
+        Path | None, typer.Option(help="Splits sealed earlier; beside the bundles when there.")
+    ] = None,
+    calls: Annotated[
+        Path | None, typer.Option(help="Answered calls, kept or replayed; OUT/calls by default.")
+    ] = None,
+    preset: Preset = "nano",
+    config: ConfigFile = None,
+    set_: Overrides = None,
+    workers: Annotated[int, typer.Option(min=1, help="Processes; the bytes do not change.")] = 1,
+    where: Annotated[
+        Where, typer.Option("--on", help="processes here, datatrove here, or a Slurm cluster.")
+    ] = Where.PROCESSES,
+    batch: Annotated[
+        bool, typer.Option("--batch", help="Teach through the server's batch interface.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Gate the sources, estimate the cost, ask nobody.")
+    ] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with what is whole.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Read, clean, gate, split, teach, check and compile every bundle; killed, it can go on."""
+    from pdt.records.pipeline.batches import estimate
+    from pdt.records.pipeline.cluster import run_on_datatrove, submit_to_slurm
+    from pdt.records.pipeline.layout import Build
+    from pdt.records.pipeline.run import build_corpus, gate_sources, refuse_batch
+
+    need_extra()
+    bundles = bundle_root(bundles)
+    settings = chosen(preset, config, set_)
+    candidates = candidates or _beside(bundles, "candidates.jsonl", "candidates.yaml")
+    if candidates is None:
+        raise UsageError(
+            f"There is no candidates.jsonl or candidates.yaml beside {bundles}.\n"
+            "Give the reviewed list with --candidates."
+        )
+    work = Build(
+        bundles=bundles,
+        candidates=candidates,
+        out=out,
+        config=settings,
+        splits=splits or _beside(bundles, "splits.json"),
+        calls=calls,
+    )
+    if batch:
+        refuse_batch(work)
+    work.open(resume=resume)
+    if where is Where.SLURM:
+        jobs = submit_to_slurm(work, settings.cluster)
+        print(f"submitted as jobs {', '.join(jobs)}; the last one closes {out}")
+        return
+    start = time.monotonic()
+    with _Bars() as bars:
+        if dry_run:
+            gate_sources(work, workers, bars.show)
+            _print(estimate(work).model_dump(mode="json"), as_json=as_json)
+            print(f"Nothing was sent. Go on with --resume --out {out}.", file=sys.stderr)
+            return
+        if where is Where.DATATROVE:
+            run_on_datatrove(work, workers)
+        report = build_corpus(work, workers=workers, batch=batch, progress=bars.show, say=_say)
+    seconds = time.monotonic() - start
+    print(f"{report.bundles:,} bundles in {seconds:,.0f} s", file=sys.stderr)
+    _print_report(report, out, as_json=as_json)
+
+
+def _beside(bundles: Path, *names: str) -> Path | None:
+    return next((path for name in names if (path := bundles.parent / name).is_file()), None)
+
+
+def _print_report(report: "BuildReport", out: Path, *, as_json: bool) -> None:
+    value = {"out": str(out), **report.model_dump(mode="json", exclude={"schema_version"})}
+    _print(value, as_json=as_json)
+
+
+def _print(value: dict[str, object], *, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(value, indent=2))
+        return
+    for key, item in value.items():
+        shown = ", ".join(f"{k} {v:,}" for k, v in item.items()) if isinstance(item, dict) else item
+        print(f"{key.replace('_', ' '):<14} {'none' if shown == '' else shown}")
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr)
+
+
+class _Bars:
+    """One bar a phase on stderr, drawn only when someone watches."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeRemainingColumn,
+        )
+
+        console = Console(stderr=True)
+        self._bars = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            console=console,
+            disable=not console.is_terminal,
+        )
+        self._tasks: dict[str, object] = {}
+
+    def show(self, phase: str, done: int, total: int) -> None:
+        if phase not in self._tasks:
+            self._tasks[phase] = self._bars.add_task(phase, total=total or None)
+        self._bars.update(self._tasks[phase], completed=done)  # type: ignore[arg-type]
+
+    def __enter__(self) -> "_Bars":
+        self._bars.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._bars.stop()
+
+
+if TYPE_CHECKING:
+    _show: Progress = _Bars().show

@@ -1,0 +1,4 @@
+"""From raw bundles to training records in one command, resumable at every step.
+
+Paper: §4.
+"""

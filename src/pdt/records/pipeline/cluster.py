@@ -1,0 +1,129 @@
+"""The same build on datatrove's executors: here for a test, or as a chain of Slurm jobs.
+
+Each phase is one job array with a task a part; a last job of one task closes the corpus. Parts are
+the same wherever they are done, so the bytes are those of `pdt corpus build` in processes.
+
+Paper: §4.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+from pdt.config import ClusterConfig
+from pdt.errors import PdtError, UsageError
+from pdt.records.pipeline.compiling import CompilingPhase
+from pdt.records.pipeline.layout import Build
+from pdt.records.pipeline.parts import Phase
+from pdt.records.pipeline.run import build_corpus
+from pdt.records.pipeline.sources import SourcesPhase
+from pdt.records.pipeline.teaching import TeachingPhase
+
+Make = Callable[[list[Any], int, str, Any], Any]
+"""An executor from a pipeline, its number of tasks, its name and the executor before it."""
+
+
+def logs_of(build: Build) -> Path:
+    """Beside the corpus: what a log says is not part of it."""
+    return build.out.with_name(f"{build.out.name}.logs")
+
+
+def run_on_datatrove(build: Build, workers: int) -> None:
+    """Every phase with datatrove's local executor, in this command."""
+    local = _datatrove().LocalPipelineExecutor
+
+    def make(pipeline: list[Any], tasks: int, name: str, before: Any) -> Any:
+        return local(
+            pipeline,
+            tasks=tasks,
+            workers=workers,
+            logging_dir=str(logs_of(build) / name),
+            depends=before,
+            skip_completed=False,  # our own reports say what is whole
+        )
+
+    try:
+        _chain(build, make).run()
+    except RuntimeError as error:
+        raise PdtError(str(error)) from None
+
+
+def submit_to_slurm(build: Build, cluster: ClusterConfig) -> list[str]:
+    """Submit every phase as a job that waits for the one before; the job ids, first to last."""
+    slurm = _datatrove().SlurmPipelineExecutor
+    if cluster.partition is None:
+        raise UsageError(
+            "cluster.partition is not set.\nName the Slurm partition: --set cluster.partition=NAME."
+        )
+    made: list[Any] = []
+
+    def make(pipeline: list[Any], tasks: int, name: str, before: Any) -> Any:
+        made.append(
+            slurm(
+                pipeline,
+                tasks=tasks,
+                time=cluster.time,
+                partition=cluster.partition,
+                cpus_per_task=1,
+                mem_per_cpu_gb=cluster.memory_gb,
+                workers=cluster.jobs,
+                job_name=f"pdt-{name}",
+                qos=cluster.qos,
+                env_command=cluster.setup,
+                depends=before,
+                logging_dir=str(logs_of(build) / name),
+                skip_completed=False,
+            )
+        )
+        return made[-1]
+
+    last = _chain(build, make)
+    try:
+        last.run()
+    except FileNotFoundError as error:
+        raise UsageError(
+            f"{error.filename} was not found.\nSubmit from a Slurm login node."
+        ) from None
+    return [str(one.job_id) for one in made]
+
+
+def _chain(build: Build, make: Make) -> Any:
+    """The executors of all phases, each waiting for the one before; the last is returned."""
+    before = None
+    for phase in (SourcesPhase(build), TeachingPhase(build), CompilingPhase(build)):
+        # How many shards there will be is not known yet; never more than parts of bundles.
+        before = make([_step(phase)], build.parts, phase.name, before)
+    return make([_step("close", build)], 1, "closing", before)
+
+
+def _step(what: Phase | Literal["close"], build: Build | None = None) -> Any:
+    from datatrove.pipeline.base import PipelineStep
+
+    class Part(PipelineStep):
+        """One part of a phase, or the closing of the corpus, as a datatrove step."""
+
+        name = what if isinstance(what, str) else what.name
+        type = "pdt"
+
+        def run(self, data: Any, rank: int = 0, world_size: int = 1) -> Any:
+            try:
+                if isinstance(what, str):
+                    assert build is not None
+                    build_corpus(build)
+                elif rank < what.parts and what.report(rank) is None:
+                    what.run(rank)
+            except PdtError as error:
+                raise RuntimeError(str(error)) from None  # survives the way between processes
+            return data
+
+    return Part()
+
+
+def _datatrove() -> Any:
+    try:
+        import datatrove.executor
+    except ImportError as error:
+        raise UsageError(
+            "A cluster needs the datatrove package.\nInstall it: pip install 'pdt[cluster]'."
+        ) from error
+    return datatrove.executor

@@ -1,0 +1,169 @@
+"""Footnotes: which stand where, what each says, and which is a citation at all.
+
+An occurrence is a footnote mark in a kept paragraph. A mark of the default group cites; a mark of a
+named group (remarks, translations) cites only when its note holds a citation. A sub-reference
+(`<ref details=…>`) cites the work of its main note.
+
+Paper: §4.1, Table 1.
+"""
+
+import hashlib
+import re
+from dataclasses import dataclass, replace
+
+from selectolax.lexbor import LexborNode
+
+from pdt.sources.page import Page
+from pdt.sources.prose import REF, Prose, display_text, template_calls
+
+CITATION_TEMPLATES = re.compile(r"^(?:cite|citation$|cita |vcite|harv|sfn|short citation)")
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
+
+
+@dataclass(frozen=True)
+class CiteElement:
+    """One formatted citation in the page: a cite element, or the template call behind it."""
+
+    anchor: str | None
+    """Its CITEREF anchor, which short footnotes point at."""
+    text: str
+    kind: str
+    """book, journal, web, …: the class that the template gave it."""
+    fields: dict[str, str]
+    """Parameters of its template, where the page still has them."""
+    links: tuple[str, ...]
+    """Targets of its links."""
+
+
+@dataclass(frozen=True)
+class Note:
+    """One entry of a reference list."""
+
+    id: str
+    """As the page spells it."""
+    group: str
+    """Empty for the default group."""
+    text: str
+    cites: tuple[CiteElement, ...]
+    short_anchors: tuple[str, ...]
+    """CITEREF anchors that its short footnotes point at."""
+    links: tuple[str, ...]
+    main: str | None
+    """For a sub-reference, the note it details."""
+
+    @property
+    def is_citation(self) -> bool:
+        return not self.group or bool(self.cites or self.short_anchors) or self.main is not None
+
+
+def read_notes(page: Page) -> dict[str, Note]:
+    """Every footnote of the page by its id."""
+    notes: dict[str, Note] = {}
+    for item in page.tree.css('li[id^="cite_note-"]'):
+        note = _note(item)
+        notes.setdefault(note.id, note)
+    return notes
+
+
+def read_bibliography(page: Page) -> dict[str, CiteElement]:
+    """Every citation with an anchor, wherever it stands: what short footnotes point at."""
+    found: dict[str, CiteElement] = {}
+    for node in page.tree.css('[id^="CITEREF"]'):
+        cite = _cite(node, {})
+        if cite.anchor:
+            found.setdefault(cite.anchor, cite)
+    return found
+
+
+def cited_notes(prose: Prose, notes: dict[str, Note]) -> set[str]:
+    """Ids of the notes that kept paragraphs cite with."""
+    marks = {
+        occurrence.note
+        for section in prose.sections
+        for paragraph in section.paragraphs
+        for occurrence in paragraph.occurrences
+    }
+    return {note for note in marks if note in notes and notes[note].is_citation}
+
+
+def citation_id(note: str) -> str:
+    """A footnote's id as a short name; ids with other letters keep a digest of the original."""
+    if _ID.fullmatch(note):
+        return note
+    plain = re.sub(r"[^A-Za-z0-9._:-]", "_", note)[:100]
+    return f"{plain}.{hashlib.sha256(note.encode()).hexdigest()[:12]}"
+
+
+def _note(item: LexborNode) -> Note:
+    name = item.attributes.get("id") or ""
+    body = next(
+        (
+            child
+            for child in item.css("span.mw-reference-text")
+            if child.attributes.get("id") in (f"mw-reference-text-{name}", None)
+        ),
+        None,
+    )
+    backlink = item.css_first("a[data-mw-group]")
+    group = (backlink.attributes.get("data-mw-group") or "") if backlink else ""
+    outer = item.parent.parent if item.parent is not None else None
+    inner = item.parent is not None and "mw-subreference-list" in (
+        item.parent.attributes.get("class") or ""
+    )
+    note = Note(name, group, "", (), (), (), None)
+    if inner and outer is not None:
+        note = replace(note, main=outer.attributes.get("id"))
+    if body is None:
+        return note
+    links = tuple(link.attributes.get("href") or "" for link in body.css("a[href]"))
+    return replace(
+        note,
+        text=display_text(body),
+        cites=tuple(_cites(body)),
+        short_anchors=tuple(
+            dict.fromkeys(link.partition("#")[2] for link in links if "#CITEREF" in link)
+        ),
+        links=links,
+    )
+
+
+def _cites(body: LexborNode) -> list[CiteElement]:
+    """The citations of one footnote, each with its template's parameters."""
+    fields: dict[str, dict[str, str]] = {}
+    bare: list[CiteElement] = []
+    for node in body.css('[typeof~="mw:Transclusion"]'):
+        for name, values in template_calls(node):
+            if not CITATION_TEMPLATES.match(name):
+                continue
+            about = node.attributes.get("about") or ""
+            fields.setdefault(about, values)
+            if node.tag == "a":  # the wiki lacks the template; its parameters are still there
+                bare.append(CiteElement(None, _spelled(values), name.partition(" ")[2], values, ()))
+    marked = [
+        _cite(node, fields.get(node.attributes.get("about") or "", {}))
+        for node in body.css("cite.citation")
+    ]
+    return marked + bare
+
+
+def _cite(node: LexborNode, fields: dict[str, str]) -> CiteElement:
+    classes = (node.attributes.get("class") or "").split()
+    kind = next((c for c in classes if c not in ("citation", "cs1", "cs2", "Z3988")), "")
+    anchor = node.attributes.get("id") or ""
+    return CiteElement(
+        anchor=anchor if anchor.startswith("CITEREF") else None,
+        text=display_text(node),
+        kind=kind,
+        fields=fields,
+        links=tuple(link.attributes.get("href") or "" for link in node.css("a[href]")),
+    )
+
+
+def _spelled(fields: dict[str, str]) -> str:
+    wanted = ("last", "first", "author", "year", "date", "title", "work", "journal", "publisher")
+    return ". ".join(fields[name].strip() for name in wanted if fields.get(name, "").strip())
+
+
+def marks_inside(page: Page) -> int:
+    """Every footnote mark of the page, kept paragraph or not: a reviewer's cross-check."""
+    return len(page.tree.css(f'[typeof~="{REF}"]'))

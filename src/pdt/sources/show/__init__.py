@@ -1,0 +1,1 @@
+"""One source for a reviewer: in the terminal, or as one page."""

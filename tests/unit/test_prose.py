@@ -1,0 +1,175 @@
+"""Only title, headings and prose reach the model; hostile pages neither crash nor leak."""
+
+import pytest
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from pdt.errors import SourceRefused
+from pdt.sources.page import open_page
+from pdt.sources.prose import Prose, read_prose
+from tests.parsoid_samples import LIMITS, mark, page, section, template
+from tests.wiki_material import captured_bundles, needs_wiki
+
+pytestmark = pytest.mark.paper("§4.1")
+
+
+def prose_of(body: str) -> Prose:
+    return read_prose(open_page(page(body), LIMITS, where="a test"))
+
+
+def text_of(inline: str) -> str:
+    """The one paragraph that `inline` makes."""
+    (only,) = prose_of(section(f"<p>{inline}</p>")).sections
+    return only.paragraphs[0].line.text
+
+
+@pytest.mark.parametrize(
+    ("inline", "seen"),
+    [
+        ('the <a rel="mw:WikiLink" href="./Vell">town</a> fell', "the town fell"),
+        ("a<br/>b", "a b"),
+        ("five&nbsp;men &amp; a&#8203;\u00ad dog", "five men & a dog"),
+        (f"held{mark('cite_note-1')}, then lost", "held, then lost"),
+        ('so<sup class="reference nowrap">:26</sup> it is', "so it is"),
+        ('it<sup class="noprint Inline-Template">[<i>who?</i>]</sup> was', "it was"),
+        ('<span style="display: none">secret</span>seen', "seen"),
+        ("<span hidden>secret</span>seen", "seen"),
+        ('x <span class="mwe-math-element"><math><mi>y</mi></math></span> z', "x z"),
+        (f"Vell ({template('IPAc-en', '/vɛl/')}; born 1402) fell", "Vell (born 1402) fell"),
+        (f"Vell ({template('IPAc-en', '/vɛl/')}) fell", "Vell fell"),
+        (f"Vell (town, {template('IPA-fr', '[vɛl]')}) fell", "Vell (town) fell"),
+        (f"at {template('coord', '1°N 2°E')}, it fell", "at, it fell"),
+        ("<style>.a{}</style><script>alert(1)</script>text", "text"),
+        ('<img src="x" alt="a picture"/>text', "text"),
+        ("the 1<sup>st</sup> wall", "the 1st wall"),
+        (
+            f"walls of {template('convert', '5 metres (16 ft)')} rose",
+            "walls of 5 metres (16 ft) rose",
+        ),
+        ("\x01con\x7ftrol\u202e", "control"),
+        ("a &lt; b and 5 &gt; 4", "a < b and 5 > 4"),
+    ],
+)
+def test_a_paragraph_is_what_a_reader_sees_without_citation_marks(inline: str, seen: str) -> None:
+    assert text_of(inline) == seen
+
+
+def test_all_nodes_of_a_left_out_template_go_with_it() -> None:
+    rest = '<small about="#mwt90">(listen)</small>'
+    assert text_of(f"Vell {template('IPAc-en', '/vɛl/')}{rest} fell") == "Vell fell"
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        "<ul><li>item</li></ul>",
+        "<table><tbody><tr><td><p>cell</p></td></tr></tbody></table>",
+        '<div class="hatnote">See also</div>',
+        "<blockquote><p>quoted</p></blockquote>",
+        "<figure><figcaption>caption</figcaption></figure>",
+        '<p about="#mwt1" typeof="mw:Transclusion" data-mw="{}">made by a template</p>',
+        "<dl><dd>indented</dd></dl>",
+        "<form><p>in a form</p></form>",
+        "bare text",
+    ],
+)
+def test_only_paragraphs_that_stand_in_a_section_are_kept(block: str) -> None:
+    prose = prose_of(section(f"<p>kept</p>{block}"))
+    assert [p.line.text for s in prose.sections for p in s.paragraphs] == ["kept"]
+
+
+def test_headings_nest_and_apparatus_and_empty_ones_go() -> None:
+    deep = section("<p>Deep.</p>", heading="Walls", number=2, level=3)
+    body = (
+        section("<p>Lead.</p>")
+        + section(deep, heading="The <i>siege</i>", number=1)
+        + section("<ul><li>x</li></ul>", heading="Forces", number=3)
+        + section("<p>Ibid.</p>", heading="Notes", number=4)
+        + '<section data-mw-section-id="5"><div class="mw-heading mw-heading2"><h2>After</h2>'
+        "</div><p>Peace.</p></section>"
+    )
+    assert [
+        ([line.text for line in s.path], [p.line.text for p in s.paragraphs])
+        for s in prose_of(body).sections
+    ] == [
+        ([], ["Lead."]),
+        (["The siege"], []),
+        (["The siege", "Walls"], ["Deep."]),
+        (["After"], ["Peace."]),
+    ]
+
+
+def resolve(tree: LexborHTMLParser, spot: str) -> LexborNode:
+    """The node that a run names: an id, then child places."""
+    start, *places = spot.split("/")
+    node = tree.body if start == "body" else tree.css_first(f'[id="{start}"]')
+    for place in places:
+        assert node is not None
+        node = node.first_child
+        for _ in range(int(place)):
+            assert node is not None
+            node = node.next
+    assert node is not None
+    return node
+
+
+def assert_traced(html: bytes) -> int:
+    parsed = open_page(html, LIMITS, where="a test")
+    characters = 0
+    for part in read_prose(parsed).sections:
+        for line in [*part.path, *(p.line for p in part.paragraphs)]:
+            covered = 0
+            for run in line.runs:
+                assert run.start == covered
+                covered = run.end
+                node = resolve(parsed.tree, run.node)
+                raw = (node.text_content or "") if node.is_text_node else " "
+                origin = raw[run.offset : run.offset + run.end - run.start]
+                kept = line.text[run.start : run.end]
+                assert "".join(" " if c.isspace() else c for c in origin) == kept
+                characters += len(kept)
+            assert covered == len(line.text)
+    return characters
+
+
+def test_every_character_is_traced_to_its_node() -> None:
+    sound = template("IPAc-en", "x")
+    inline = f"A  <b>bold\n<i>word</i></b> ({sound}; <a href='#'>link</a>)&nbsp;.<br/> End "
+    assert assert_traced(page(section(f'<p id="mwAb">{inline}</p>', heading="H <i>i</i>"))) > 20
+
+
+@needs_wiki
+@pytest.mark.parametrize("name", ["Battle_of_Adwa.803460684", "Battle_of_Peleliu.805867128"])
+def test_every_character_of_a_real_article_is_traced_to_its_node(name: str) -> None:
+    directory = next(path for path in captured_bundles() if path.name == name)
+    assert assert_traced((directory / "parsoid.html").read_bytes()) > 10_000
+
+
+@pytest.mark.parametrize(
+    ("html", "why"),
+    [
+        (b"", "not Parsoid"),
+        (b"<html><body>" + b"x" * 99, "not Parsoid"),
+        (b'<html><div class="mw-parser-output"><p>x</p></div></html>', "older parser"),
+        (page(section("<p>x</p>"))[:-9], "cut off"),
+        (page(section("<p>x</p>")).replace(b"2.8.0", b"1.5.0"), "1.5"),
+        (page("<p>no sections</p>"), "no Parsoid sections"),
+        (page(section("<p>x</p>")).replace(b"<p>x", b"<p>\xff"), "not UTF-8"),
+        (page(section("<div>" * 300 + "</div>" * 300)), "nests more than"),
+        (page(section("<div>" * 20_000)), "nests more than"),
+        (page(section("<b>" * 50_000 + "</i>" * 50_000)), "nests more than"),
+        (page(section("<div></span>" * 5_000)), "nests|do not match"),
+        (page(section('<div title="</div>">' * 5_000)), "do not match"),
+        (page(section("<p>a rel=\"mw:WikiLink\" href='x'>shown</p>")), "markup in its text"),
+        (page(section("<p>x &lt;script&gt; y</p>")), "markup in its text"),
+        (page(section('<p>","i":0}}]} "wt": "x"</p>')), "markup in its text"),
+    ],
+)
+def test_what_is_not_one_whole_parsoid_page_is_refused_at_once(html: bytes, why: str) -> None:
+    with pytest.raises(SourceRefused, match=why):
+        read_prose(open_page(html, LIMITS, where="a test"))
+
+
+def test_an_enormous_page_is_refused_before_it_is_parsed() -> None:
+    small = LIMITS.model_copy(update={"bytes": 1000})
+    with pytest.raises(SourceRefused, match="more than 1,000"):
+        open_page(page(section("<p>" + "x" * 1000 + "</p>")), small, where="a test")
