@@ -44,6 +44,7 @@ _FREE = (
     "training.keep_checkpoints",
     "training.shard_trunk",
     "training.watch.",
+    "training.trunk_cache.",
 )
 """What may differ between a checkpoint and the run that takes it up."""
 
