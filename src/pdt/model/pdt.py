@@ -104,11 +104,7 @@ class ParallelDecoder(nn.Module):
         valid = positions < lengths_B[:, None] if padded else None
         memories: list[LayerMemory] = [SegmentList() for _ in self.trunk.layers]
         h = self.trunk(tokens_BT[:, None], self._rotary(positions), memories)
-        lower = [
-            Segment(past.k.contiguous(), past.v.contiguous(), valid)
-            for memory in memories
-            for past in memory.past
-        ]
+        lower = [Segment(past.k, past.v, valid) for memory in memories for past in memory.past]
         return Prompt(h[:, 0], lengths_B, valid, lower)
 
     def plan(self, prompt: Prompt) -> PlanSet:
@@ -128,13 +124,16 @@ class ParallelDecoder(nn.Module):
         positions = torch.arange(T, device=prompt.h_BTD.device).expand(B, T)
         turn = self._rotary(positions)
         memories: list[LayerMemory] = [SegmentList() for _ in self.lane_layers[:-1]]
-        h = prompt.h_BTD[:, None].expand(-1, self.config.lanes.count, -1, -1)
+        # In memory the lane comes first: each lane's rows are one piece for its own weights.
+        lanes = self.config.lanes.count
+        h = prompt.h_BTD.expand(lanes, -1, -1, -1).contiguous().transpose(0, 1)
         h = self._upper(h, turn, memories, plan_reads, None)
         upper = [Segment(past.k, past.v, prompt.valid_BT) for m in memories for past in m.past]
         # Of the last layer later tokens read keys and values alone; only the prompt's last token,
         # which scores the first of every section, needs its output.
         top = self.lane_layers[-1]
-        upper.append(Segment(*top.decoder.keys_values(h, turn), prompt.valid_BT))
+        k, v = top.decoder.keys_values(h, turn)
+        upper.append(Segment(k.contiguous(), v.contiguous(), prompt.valid_BT))
         last = (prompt.lengths_B - 1).to(h.device)
         h_BK1D = h[torch.arange(B, device=h.device), :, last, None]
         turn = self._rotary(last[:, None])

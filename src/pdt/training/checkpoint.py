@@ -40,6 +40,7 @@ RANDOM = "torch_random_state"
 _FREE = (
     "trunk.source",
     "records.",
+    "training.recompute",
     "training.save_steps",
     "training.keep_checkpoints",
     "training.shard_trunk",

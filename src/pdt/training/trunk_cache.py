@@ -82,7 +82,7 @@ class TrunkCache:
         """What is kept under this name, after its digest was checked; None counts as a miss."""
         path = self._path(key)
         try:
-            with safe_open(path, framework="pt") as file:  # type: ignore[no-untyped-call]
+            with safe_open(path, framework="pt") as file:
                 names = ["prompt", "targets"] if with_targets else ["prompt"]
                 kept = [_checked(file, name) for name in names]
         except FileNotFoundError:
@@ -131,7 +131,7 @@ class TrunkCache:
 
     def metrics(self) -> dict[str, float]:
         """Documents found and not found since the last call, and how much is kept."""
-        counted = {
+        counted: dict[str, float] = {
             "trunk_cache_hits": self.hits,
             "trunk_cache_misses": self.misses,
             "trunk_cache_bytes": self.bytes,

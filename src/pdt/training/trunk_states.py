@@ -50,10 +50,10 @@ class TrunkReader:
         prompt = Prompt(h_BTD, lengths.to(device), None if valid is None else valid.to(device), ())
         if not with_targets:
             return TrunkStates(prompt, None)
-        lanes = [lane for _, targets in found for lane in targets]
-        T = batch.section_tokens_BKT.shape[2]
-        fork_BKTD = _padded(lanes, T).unflatten(0, batch.section_tokens_BKT.shape[:2])
-        return TrunkStates(prompt, fork_BKTD)
+        B, K, T = batch.section_tokens_BKT.shape
+        # In memory the lane comes first: each lane's rows are one piece for its own weights.
+        rows = [found[b][1][k] for k in range(K) for b in range(B)]
+        return TrunkStates(prompt, _padded(rows, T).unflatten(0, (K, B)).transpose(0, 1))
 
     def _document(
         self, prompt: Tensor, sections: Sequence[Tensor], with_targets: bool
@@ -72,14 +72,14 @@ class TrunkReader:
 
     def _cached(
         self, cache: TrunkCache, prompt: Tensor, ordered: Sequence[Tensor], with_targets: bool
-    ) -> tuple[Tensor, Sequence[Tensor]]:
+    ) -> tuple[Tensor, list[Tensor]]:
         device = self.model.trunk.norm.weight.device
         key = cache.key([prompt.tolist(), *(tokens.tolist() for tokens in ordered)])
         kept = cache.load(key, with_targets=with_targets)
         if kept is not None:
             h, flat = kept
-            targets = () if flat is None else flat.to(device).split([len(t) for t in ordered])
-            return h.to(device), targets
+            sizes = [len(tokens) for tokens in ordered]
+            return h.to(device), [] if flat is None else list(flat.to(device).split(sizes))
         # A prompt alone is not kept: the stage that follows will want the sections too.
         wanted = ordered if with_targets or cache.open else ()
         h, targets = read_document(self.model, prompt, wanted)
