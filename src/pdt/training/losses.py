@@ -23,7 +23,7 @@ from pdt.objective.token import token_loss
 from pdt.records.batch import RecordBatch
 from pdt.terms import Loss, PlanCondition
 from pdt.training.rollout import Rollout, roll_out
-from pdt.training.trunk_states import TrunkReader
+from pdt.training.trunk_states import TrunkReader, TrunkStates
 
 WITHOUT_ROLLOUT = frozenset({Loss.PLAN, Loss.ROUTE, Loss.ORDER})
 NOTE_LOSSES = frozenset({Loss.NOTE, Loss.COMMITMENT, Loss.CODEBOOK, Loss.USAGE})
@@ -64,9 +64,20 @@ def compute_losses(
 
     Paper: §5.1 to §5.3, §6.
     """
-    computed = Computed()
     rolls_out = bool(set(counted) - WITHOUT_ROLLOUT)
     states = (trunk or TrunkReader(model)).read(batch, with_targets=rolls_out)
+    return losses_above_the_fork(model, batch, states, plan, counted)
+
+
+def losses_above_the_fork(
+    model: ParallelDecoder,
+    batch: RecordBatch,
+    states: TrunkStates,
+    plan: PlanCondition,
+    counted: Collection[Loss],
+) -> Computed:
+    """`compute_losses` from the trunk's states on: all that has a gradient."""
+    computed = Computed()
     plans = _plans(model, states.prompt, batch, plan, counted, computed)
     if Loss.ROUTE in counted:
         route = model.heads.route
@@ -77,7 +88,7 @@ def compute_losses(
             batch.owner_node_BF,
             batch.node_valid_BKN,
         )
-    if rolls_out:
+    if states.fork_BKTD is not None:
         frontier = model.open_lanes(states.prompt, plans)
         rollout = roll_out(model, frontier, batch.section_tokens_BKT, fork_BKTD=states.fork_BKTD)
         computed.rolled_out = True
