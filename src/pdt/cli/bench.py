@@ -215,3 +215,34 @@ def _latency_json(result: "LatencyResult") -> dict[str, object]:
         "late_over_early_rounds": result.late_over_early,
         "not_measured": list(result.missing),
     }
+
+
+@app.command("sources")
+def sources(
+    directory: Annotated[Path, typer.Argument(help="A directory of bundles.")],
+    repeats: Annotated[int, typer.Option(min=4, help="Interleaved repeats.")] = 5,
+    as_json: AsJson = False,
+) -> None:
+    """Articles a second, cleaned and judged, against a plain lxml walk of the same files."""
+    from pdt.bench.sources import bench_sources
+    from pdt.bench.timing import ratio
+    from pdt.config import load_config
+
+    with Console(stderr=True).status("measuring"):
+        found = bench_sources(directory, load_config("canonical"), repeats=repeats)
+    result = {
+        "articles": found.articles,
+        "megabytes": round(found.bytes / 1e6, 1),
+        "cleaned_per_second": round(found.articles / found.cleaned.median, 1),
+        "judged_per_second": round(found.articles / found.judged.median, 1),
+        "lxml_walk_per_second": round(found.articles / found.walked.median, 1),
+        "cleaned_over_walk": [round(x, 2) for x in ratio(found.cleaned, found.walked)],
+        "judged_over_walk": [round(x, 2) for x in ratio(found.judged, found.walked)],
+        "largest_megabytes": round(found.largest_bytes / 1e6, 2),
+        "largest_memory_megabytes": round(found.largest_growth / 1e6, 1),
+    }
+    if as_json:
+        print(json.dumps(result, indent=2))
+    else:
+        for name, value in result.items():
+            print(f"{name.replace('_', ' '):<26} {value}")
