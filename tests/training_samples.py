@@ -6,6 +6,7 @@ from typing import Any
 from pdt.config import PdtConfig, edit_config
 from pdt.records.batch import RecordShards
 from pdt.records.corpus import compile_corpus
+from pdt.terms import Split
 from tests.record_samples import sample_config, train_tokenizer, write_documents
 
 SHORT = [
@@ -32,8 +33,22 @@ def ragged(number: int, data: dict[str, Any]) -> None:
         data["answer"]["sections"][1]["paragraphs"][1] += " Then it rained and rained for days."
 
 
-def corpus(path: Path, *overrides: str, documents: int = 5) -> tuple[RecordShards, PdtConfig]:
-    config = sample_config(train_tokenizer(path / "t.json"))
-    source = write_documents(path / "in.jsonl", documents, edit=ragged)
+def corpus(
+    path: Path,
+    *overrides: str,
+    documents: int = 5,
+    held_out: int = 0,
+    block_tokens: int = 8,
+) -> tuple[RecordShards, PdtConfig]:
+    """Documents to train on, and after them some of the validation split."""
+
+    def edit(number: int, data: dict[str, Any]) -> None:
+        ragged(number, data)
+        if number >= documents:
+            data["split"] = "validation"
+
+    config = sample_config(train_tokenizer(path / "t.json"), f"lanes.block_tokens={block_tokens}")
+    source = write_documents(path / "in.jsonl", documents + held_out, edit=edit)
     compile_corpus([source], path / "out", config)
-    return RecordShards(path / "out"), edit_config(config, [*SHORT, *overrides], where="test")
+    shards = RecordShards(path / "out", split=Split.TRAIN)
+    return shards, edit_config(config, [*SHORT, *overrides], where="test")

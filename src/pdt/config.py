@@ -20,7 +20,9 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, m
 
 from pdt.errors import ConfigError, UsageError
 from pdt.terms import (
+    CodebookStart,
     Component,
+    ComputeDtype,
     EncoderKind,
     Loss,
     NodeText,
@@ -162,6 +164,10 @@ class NotesConfig(Strict):
     codes: Count
     window_blocks: Count
     condition: NotesCondition
+    writer_norm: bool
+    """A LayerNorm without parameters after the writer; the paper has none (docs/gaps.md)."""
+    codebook_start: CodebookStart
+    """Whether training begins with drawn codes or with codes taken from states it has written."""
 
 
 class HeadsConfig(Strict):
@@ -432,6 +438,8 @@ class ObjectiveConfig(Strict):
     usage: Weight
     note_temperature: Annotated[float, Field(gt=0)]
     """Of the InfoNCE between notes and what they were written from."""
+    dependency_token: Weight
+    """What a token that depends on a sibling counts in the token loss; the paper says 1."""
 
     def weight(self, loss: Loss) -> float:
         return getattr(self, loss.value)
@@ -465,6 +473,17 @@ class OptimizerConfig(Strict):
     """Batches whose gradients make one step."""
 
 
+class WatchConfig(Strict):
+    """How a run is seen; none of it changes what is learned, so a resumed run may change it."""
+
+    evaluate_documents: Annotated[int, Field(ge=0)] = 64
+    """Held-out documents, at most, that are read at every stage border; 0 reads none."""
+    tensorboard: bool = True
+    """Write TensorBoard event files beside the metrics, where tensorboard is installed."""
+    wandb_project: str | None = None
+    """Also send the metrics to this project of Weights & Biases."""
+
+
 class TrainingConfig(Strict):
     """Curriculum and optimization. Paper: §6, Table 2, Appendix A."""
 
@@ -477,10 +496,15 @@ class TrainingConfig(Strict):
     optimizer: OptimizerConfig
     recompute: bool
     """Recompute upper activations in the backward pass: less memory, more time."""
+    dtype: ComputeDtype = ComputeDtype.AUTO
+    """What trunk and lanes compute in; masters, gradient sums and AdamW are FP32 always."""
+    shard_trunk: bool = False
+    """Spread the frozen layers over the ranks too: less memory, more communication."""
     save_steps: Count
     """Steps between checkpoints; not scaled."""
     keep_checkpoints: Count
     """How many of the last ones stay, besides those at stage borders."""
+    watch: WatchConfig = WatchConfig()
 
     def scaled(self, step: int) -> int:
         return round(step * self.scale)

@@ -54,6 +54,10 @@ class TrainingStopped(PdtError):
     """A run that cannot go on: names the step, the reason and the last good checkpoint."""
 
 
+class Followed(PdtError):
+    """Another rank has stopped and says why; this one stops with it, in silence."""
+
+
 class CorruptFile(PdtError):
     """A file that is truncated, tampered with, or not what its manifest says."""
 

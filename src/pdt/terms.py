@@ -142,6 +142,15 @@ class Loss(StrEnum):
     USAGE = "usage"
 
 
+class ComputeDtype(StrEnum):
+    """What trunk and lanes compute in; masters and optimizer are FP32 always. Paper: Appendix A."""
+
+    AUTO = "auto"
+    """BF16 on a GPU that has it, else FP32."""
+    FLOAT32 = "float32"
+    BFLOAT16 = "bfloat16"
+
+
 class Component(StrEnum):
     """What a curriculum stage trains or freezes; the trunk is frozen always. Paper: §6, Table 2."""
 
@@ -151,3 +160,10 @@ class Component(StrEnum):
     SNC = "snc"
     HEADS = "heads"
     NOTE_WRITER = "note_writer"
+
+
+class CodebookStart(StrEnum):
+    """Where training takes its first codes from. The paper leaves it open (docs/gaps.md)."""
+
+    DRAWN = "drawn"
+    STATES = "states"

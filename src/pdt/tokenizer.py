@@ -14,7 +14,6 @@ from tokenizers import Tokenizer
 
 from pdt.config import TokenizerConfig
 from pdt.errors import BindingMismatch, CorruptFile, UsageError
-from pdt.provenance import sha256_file
 
 
 @dataclass(frozen=True)
@@ -26,13 +25,18 @@ class Encoded:
 
 
 class StudentTokenizer:
-    """A tokenizer.json: the same bytes wherever the student runs."""
+    """A tokenizer.json: the same bytes wherever the student runs.
 
-    def __init__(self, tokenizer: Tokenizer, *, eos: str, sha256: str, where: str) -> None:
-        self._tokenizer = tokenizer
+    Its identity is the digest of those bytes. They are kept as they were read, so that a model
+    directory holds the file that its records were compiled with.
+    """
+
+    def __init__(self, text: str, *, eos: str, where: str) -> None:
+        self._text = text
+        self._tokenizer = parse_tokenizer(text, where)
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
-        self.sha256 = sha256
+        self.sha256 = hashlib.sha256(text.encode()).hexdigest()
         self.eos = eos
         eos_id = self._tokenizer.token_to_id(eos)
         if eos_id is None:
@@ -44,12 +48,12 @@ class StudentTokenizer:
 
     @classmethod
     def from_file(cls, file: Path, *, eos: str) -> "StudentTokenizer":
-        return cls(read_tokenizer(file), eos=eos, sha256=sha256_file(file), where=str(file))
+        return cls(read_tokenizer(file), eos=eos, where=str(file))
 
     @classmethod
     def in_memory(cls, tokenizer: Tokenizer, *, eos: str) -> "StudentTokenizer":
-        digest = hashlib.sha256(tokenizer.to_str().encode()).hexdigest()
-        return cls(tokenizer, eos=eos, sha256=digest, where="The tokenizer")
+        """One that lies in no file has the bytes that saving it would write."""
+        return cls(tokenizer.to_str(pretty=True), eos=eos, where="The tokenizer")
 
     @property
     def vocabulary(self) -> int:
@@ -87,7 +91,7 @@ class StudentTokenizer:
 
     def as_json(self) -> str:
         """The tokenizer.json that a model directory keeps."""
-        return self._tokenizer.to_str()
+        return self._text
 
 
 def prompt_text(source: str, request: str, prompt_format: str) -> str:
@@ -100,19 +104,35 @@ def prompt_text(source: str, request: str, prompt_format: str) -> str:
     return f"{before}{source}{between}{request}{after}"
 
 
-def read_tokenizer(file: Path) -> Tokenizer:
-    """A tokenizer.json, or one clear refusal."""
+def read_tokenizer(file: Path) -> str:
+    """The text of a tokenizer.json, byte for byte."""
     try:
-        return Tokenizer.from_file(str(file))
+        return file.read_bytes().decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise _not_a_tokenizer(file, error) from error
+
+
+def parse_tokenizer(text: str, where: object) -> Tokenizer:
+    """What a tokenizer.json says, or one clear refusal."""
+    try:
+        return Tokenizer.from_str(text)
     except Exception as error:  # the library raises bare Exception
-        raise CorruptFile(
-            f"{file} is not a tokenizer.json: {error}\nTake it again from its source."
-        ) from error
+        raise _not_a_tokenizer(where, error) from error
+
+
+def _not_a_tokenizer(where: object, error: Exception) -> CorruptFile:
+    return CorruptFile(f"{where} is not a tokenizer.json: {error}\nTake it again from its source.")
 
 
 def load_tokenizer(config: TokenizerConfig) -> StudentTokenizer:
     """The tokenizer a config names; another file than the one it is bound to is refused."""
-    file = _find(config)
+    file = find_tokenizer(config)
+    if file is None:
+        tried = "\n".join(f"  {place}" for place in _places(config))
+        raise UsageError(
+            f"The tokenizer {config.name!r} was found in none of\n{tried}\n"
+            "Run `make weights` for qwen3, or give --set records.tokenizer.file=PATH."
+        )
     tokenizer = StudentTokenizer.from_file(file, eos=config.eos)
     if config.sha256 is not None and tokenizer.sha256 != config.sha256:
         raise BindingMismatch(
@@ -125,19 +145,13 @@ def load_tokenizer(config: TokenizerConfig) -> StudentTokenizer:
     return tokenizer
 
 
-def _find(config: TokenizerConfig) -> Path:
+def find_tokenizer(config: TokenizerConfig) -> Path | None:
+    """The file a config names, where there is one."""
+    return next((place for place in _places(config) if place.is_file()), None)
+
+
+def _places(config: TokenizerConfig) -> list[Path]:
     if config.file is not None:
-        places = [Path(config.file)]
-    else:
-        packaged = (
-            Path(str(resources.files("pdt"))) / "tokenizers" / f"{config.name}.tokenizer.json"
-        )
-        places = [packaged, Path(".cache") / config.name / "tokenizer.json"]
-    for place in places:
-        if place.is_file():
-            return place
-    tried = "\n".join(f"  {place}" for place in places)
-    raise UsageError(
-        f"The tokenizer {config.name!r} was found in none of\n{tried}\n"
-        "Run `make weights` for qwen3, or give --set records.tokenizer.file=PATH."
-    )
+        return [Path(config.file)]
+    packaged = Path(str(resources.files("pdt"))) / "tokenizers" / f"{config.name}.tokenizer.json"
+    return [packaged, Path(".cache") / config.name / "tokenizer.json"]

@@ -107,14 +107,16 @@ def check_token() -> None:
         scores = token.scoring_states(before, states) @ head.T
         parts.append(token.token_nll(scores, tokens[:, :, part : part + block]))
         before = states[:, :, -1]
-    ours = token.token_loss(torch.cat(parts, dim=2), tokens >= 0)
+    depends = torch.rand(B, K, T) < 0.3
+    ours = token.token_loss(torch.cat(parts, dim=2), tokens >= 0, depends, 5.0)
     naive = []
     for b in range(B):
         nll = []
         for k, t in itertools.product(range(K), range(T)):
             if t < lengths[b, k]:
                 state = prompt[b, k] if t == 0 else h[b, k, t - 1]
-                nll.append(-torch.log_softmax(head @ state, 0)[tokens[b, k, t]])
+                weight = 5.0 if depends[b, k, t] else 1.0
+                nll.append(-weight * torch.log_softmax(head @ state, 0)[tokens[b, k, t]])
         naive.append(mean(nll))
     same(ours, mean(naive), prompt, h)
 

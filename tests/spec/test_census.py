@@ -2,15 +2,16 @@
 
 import pytest
 
-from pdt.config import load_config
+from pdt.config import PdtConfig, load_config
 from pdt.model.census import (
+    GiB,
     expanded_prompt_cache,
     inference_memory,
     take_census,
     traffic,
     training_memory,
 )
-from tests.conftest import open_model
+from tests.conftest import ROOT, open_model
 
 
 @pytest.mark.paper("Table 4", "Appendix A")
@@ -68,13 +69,51 @@ def test_the_shared_prompt_cache_is_one_copy_and_the_expanded_one_is_one_a_lane(
     assert shared == 4000 * 24 * 2 * 8 * 128 * 2
 
 
-def test_more_devices_share_the_training_state_and_not_the_trunk() -> None:
+@pytest.mark.paper("Appendix A")
+def test_more_devices_share_masters_and_moments_and_hold_the_views_whole() -> None:
     config = load_config("canonical")
-    census = take_census(config)
-    one, eight = (
-        training_memory(config, census, prompt_tokens=6000, section_tokens=1000, gpus=n).parts
-        for n in (1, 8)
+    one, eight, sixteen = (training_parts(config, gpus) for gpus in (1, 8, 16))
+    trained = 3_633_509_376 + 84_132_905
+    assert one["FP32 masters (in shards)"] == trained * 4
+    assert eight["FP32 masters (in shards)"] == -(-trained // 8) * 4
+    assert eight["AdamW moments (FP32, in shards)"] == 2 * eight["FP32 masters (in shards)"]
+    for name in ("trunk weights (BF16, frozen)", "trained weights (BF16 views, whole)"):
+        assert one[name] == eight[name] == sixteen[name]
+    # With sixteen ranks each takes one batch of a step's sixteen: there is no sum to keep.
+    assert eight["sum of gradients (FP32, whole)"] > 0
+    assert sixteen["sum of gradients (FP32, whole)"] == 0
+
+
+def test_a_trunk_in_shards_leaves_its_embedding_whole_on_every_device() -> None:
+    whole, sharded = (
+        training_parts(load_config("canonical", overrides=[f"training.shard_trunk={flag}"]), 8)
+        for flag in ("false", "true")
     )
-    assert one["FP32 masters"] == (3_633_509_376 + 84_132_905) * 4
-    assert eight["FP32 masters"] * 8 <= one["FP32 masters"]
-    assert one["trunk weights (BF16, frozen)"] == eight["trunk weights (BF16, frozen)"]
+    name = "trunk weights (BF16, frozen)"
+    assert 151936 * 2560 * 2 < sharded[name] < whole[name] / 2
+    assert {k: v for k, v in whole.items() if k != name} == {
+        k: v for k, v in sharded.items() if k != name
+    }
+
+
+def training_parts(config: PdtConfig, gpus: int) -> dict[str, int]:
+    census = take_census(config)
+    return training_memory(config, census, prompt_tokens=6000, section_tokens=1000, gpus=gpus).parts
+
+
+@pytest.mark.parametrize(
+    ("row", "preset", "sharded"),
+    [
+        ("**canonical", "canonical", "false"),
+        ("qwen3-14b", "qwen3-14b", "true"),
+        ("smollm2-135m |", "smollm2-135m", "false"),
+    ],
+)
+def test_the_readmes_memory_is_the_census(row: str, preset: str, sharded: str) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    scale = readme[readme.index("## Scale") : readme.index("## Status")]
+    (line,) = (line for line in scale.splitlines() if line.startswith(f"| {row}"))
+    written = [float(cell.strip(" *")) for cell in line.split("|")[2:5]]
+    config = load_config(preset, overrides=[f"training.shard_trunk={sharded}"])
+    found = [sum(training_parts(config, gpus).values()) / GiB for gpus in (1, 8, 16)]
+    assert written == pytest.approx(found, abs=0.05)

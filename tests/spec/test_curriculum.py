@@ -99,7 +99,7 @@ def test_what_is_frozen_does_not_move_by_one_bit_and_what_trains_moves(
             parts = compute_losses(model, batch, stage.plan, stage.losses).parts
             assert set(parts) == set(stage.losses)
             total_loss(parts, config.objective).backward()
-            take_step(model, optimizer, config.training, 2)
+            take_step(model, optimizer, config.training, 2, norm=1.0)
     moved = set()
     for name, value in model.state_dict().items():
         if not torch.equal(value, before[name]):

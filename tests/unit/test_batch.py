@@ -1,13 +1,15 @@
 """Shards as ragged torch batches."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 import torch
 
-from pdt.errors import UsageError
+from pdt.errors import BindingMismatch, UsageError
 from pdt.records.batch import RecordBatch, RecordShards, collate
 from pdt.records.corpus import compile_corpus
+from pdt.records.shards import Shard
 from pdt.terms import Split
 from tests.record_samples import sample_config, train_tokenizer, write_documents
 
@@ -61,6 +63,48 @@ def test_every_record_comes_once(shards: RecordShards) -> None:
     again = [name for batch in shards.batches(3, seed=1) for name in batch.record_ids]
     assert shuffled == again != names
     assert sorted(shuffled) == sorted(names)
+
+
+@pytest.mark.parametrize("skip", [0, 1, 3, 9, 19, 20, 25])
+@pytest.mark.parametrize("split", [None, Split.TRAIN])
+def test_a_shuffled_order_can_be_opened_at_any_place(
+    shards: RecordShards, skip: int, split: Split | None
+) -> None:
+    these = RecordShards(shards.directory, split=split)
+    whole = [name for batch in these.batches(1, seed=5) for name in batch.record_ids]
+    rest = [name for batch in these.batches(1, seed=5, skip=skip) for name in batch.record_ids]
+    assert len(whole) == len(these) == (20 if split is None else 19)
+    assert rest == whole[skip:]
+
+
+def test_what_lies_before_the_place_is_not_decoded(
+    shards: RecordShards, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[Path] = []
+    decode = Shard.rows
+    monkeypatch.setattr(
+        Shard, "rows", lambda self, **how: read.append(self.path) or decode(self, **how)
+    )
+    assert len(shards.shards) == 3
+    assert len(list(shards.batches(1, seed=5, skip=19))) == 1
+    assert len(read) == 1
+
+
+def test_tokens_beyond_the_trunks_vocabulary_are_refused(shards: RecordShards) -> None:
+    most = max(int(row["section_tokens_KT"].max()) for row in shards.rows())
+    most = max(most, *(int(row["prompt_tokens_S"].max()) for row in shards.rows()))
+    shards.require_vocabulary(most + 1)
+    with pytest.raises(BindingMismatch, match=f"token id   records {most} "):
+        shards.require_vocabulary(most)
+
+
+def test_the_digest_of_a_corpus_is_of_its_records_and_not_of_its_place(
+    shards: RecordShards, tmp_path: Path
+) -> None:
+    there = RecordShards(shutil.copytree(shards.directory, tmp_path / "there"))
+    config = sample_config(train_tokenizer(tmp_path / "t.json"))
+    compile_corpus([write_documents(tmp_path / "in.jsonl", 2)], tmp_path / "other", config)
+    assert there.digest == shards.digest != RecordShards(tmp_path / "other").digest
 
 
 def test_a_split_holds_only_its_own(shards: RecordShards) -> None:

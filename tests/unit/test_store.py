@@ -7,12 +7,14 @@ import pytest
 import torch
 
 import pdt
-from pdt.config import load_config
+from pdt.config import TokenizerConfig, load_config
 from pdt.errors import BindingMismatch, CorruptFile, UsageError
 from pdt.model.build import random_model
-from pdt.provenance import MANIFEST
+from pdt.provenance import MANIFEST, sha256_file
+from pdt.tokenizer import load_tokenizer
 from tests.conftest import open_model
 from tests.parity.families import make_plain, save_plain
+from tests.record_samples import train_tokenizer
 from tests.rollouts import lane_tokens, open_frontier, plan_of, prompts, roll
 
 
@@ -48,6 +50,25 @@ def test_a_model_saved_without_its_trunk_finds_it_again(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no file, no directory"):
         pdt.load_model(tmp_path / "model")
     pdt.load_model(tmp_path / "model", trunk=str(moved))
+
+
+@pytest.mark.paper("§4.3")
+def test_a_tokenizer_has_one_identity_in_its_file_its_trunk_and_every_saved_model(
+    tmp_path: Path,
+) -> None:
+    trunk = save_plain(make_plain("llama, tied"), tmp_path / "trunk")
+    file = train_tokenizer(trunk / "tokenizer.json")
+    # Another spelling of the same JSON: what the library would write is not what is on disk.
+    file.write_text(json.dumps(json.loads(file.read_text()), indent=3) + "\n")
+    model = pdt.from_trunk(str(trunk), preset="tiny")
+    assert model.tokenizer is not None
+    pdt.save_model(model, tmp_path / "first")
+    pdt.save_model(pdt.load_model(tmp_path / "first"), tmp_path / "second")
+    again = pdt.load_model(tmp_path / "second").tokenizer
+    named = TokenizerConfig(name="t", file=str(file), eos=model.tokenizer.eos)
+    assert again is not None
+    assert again.sha256 == model.tokenizer.sha256 == load_tokenizer(named).sha256
+    assert again.sha256 == sha256_file(file) == sha256_file(tmp_path / "second/tokenizer.json")
 
 
 def test_another_trunk_is_refused_by_its_digest(tmp_path: Path) -> None:
@@ -129,7 +150,7 @@ def test_saving_never_writes_over_and_leaves_nothing_behind_when_it_fails(
     def full_disk(*_: object) -> None:
         raise OSError("No space left on device")
 
-    monkeypatch.setattr("pdt.model.store.save_file", full_disk)
+    monkeypatch.setattr("pdt.model.store.write_tensors", full_disk)
     with pytest.raises(OSError, match="No space"):
         pdt.save_model(open_model(), tmp_path / "new")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["model"]

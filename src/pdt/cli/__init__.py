@@ -16,6 +16,7 @@ from pdt.cli import (
     corpus,
     curated,
     demo,
+    evaluation,
     generate,
     model,
     record,
@@ -25,7 +26,7 @@ from pdt.cli import (
     train,
     trunk,
 )
-from pdt.errors import PdtError
+from pdt.errors import Followed, PdtError
 
 app = typer.Typer(
     name="pdt",
@@ -36,10 +37,11 @@ app = typer.Typer(
 )
 app.command("generate")(generate.generate)
 app.command("demo")(demo.demo)
-app.command("train")(train.train)
 app.command("census")(census.census)
 record.app.command("review")(review.review)
 record.app.command("seal")(review.seal)
+app.command("verify")(evaluation.verify)
+app.add_typer(train.app, name="train")
 app.add_typer(trace.app, name="trace")
 app.add_typer(config.app, name="config")
 app.add_typer(trunk.app, name="trunk")
@@ -50,6 +52,7 @@ app.add_typer(curated.app, name="curated")
 app.add_typer(source.app, name="source")
 app.add_typer(record.app, name="record")
 app.add_typer(corpus.app, name="corpus")
+app.add_typer(evaluation.app, name="eval")
 
 
 def main() -> None:
@@ -60,7 +63,8 @@ def main() -> None:
     try:
         app()
     except PdtError as error:
-        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        if not isinstance(error, Followed):
+            print(f"{type(error).__name__}: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
     except BrokenPipeError:  # the reader of a pipe has gone, as in `pdt census | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -24,7 +24,9 @@ def census(
     ] = None,
     section_tokens: Annotated[int, typer.Option(min=1, help="Tokens each lane writes.")] = 1000,
     batch: Annotated[int, typer.Option(min=1, help="Documents at once.")] = 1,
-    gpus: Annotated[int, typer.Option(min=1, help="Devices that share the training state.")] = 1,
+    gpus: Annotated[
+        int, typer.Option(min=1, help="Devices that training is spread over, one rank each.")
+    ] = 1,
     as_json: AsJson = False,
 ) -> None:
     """Count parameters (Table 4), and tell what memory and speed-up to expect."""
@@ -64,7 +66,9 @@ def _memory(
         "for comparison: the shared cache copied to every lane": Memory(
             {"prompt cache below the fork (expanded)": expanded}
         ),
-        f"training, each of {gpus} device(s)": training_memory(tree, counts, **size, gpus=gpus),
+        f"training in BF16, each of {gpus} device(s)": training_memory(
+            tree, counts, **size, gpus=gpus
+        ),
     }
 
 

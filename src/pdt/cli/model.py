@@ -32,6 +32,7 @@ def init(
     from pdt.model.store import save_model
     from pdt.model.weights import open_weights
     from pdt.provenance import refuse_existing
+    from pdt.tokenizer import find_tokenizer, load_tokenizer
 
     refuse_existing(out)
     if trunk is not None:
@@ -43,6 +44,8 @@ def init(
         model = from_trunk(config=tree, seed=seed)
     else:
         model, with_trunk = random_model(tree, seed=seed), True
+        if find_tokenizer(tree.records.tokenizer) is not None:
+            model.tokenizer = load_tokenizer(tree.records.tokenizer)
     save_model(model, out, with_trunk=with_trunk)
     print(out)
 

@@ -1,16 +1,30 @@
-"""`pdt train`: the whole curriculum, from compiled records to a model directory a step."""
+"""`pdt train`: run the curriculum, see where a run stands, draw what it did."""
 
+import json
+from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Console
 
-from pdt.cli.options import ConfigFile, Overrides, Preset, Seed, chosen
+from pdt.cli.options import AsJson, ConfigFile, Overrides, Preset, Seed, chosen
+from pdt.config import PdtConfig
+from pdt.errors import UsageError
+
+if TYPE_CHECKING:
+    from pdt.training.loop import Trainer
+    from pdt.training.status import RunStatus
+
+app = typer.Typer(help="Train by the curriculum, and watch it.", no_args_is_help=True)
+Run = Annotated[Path, typer.Argument(help="The directory of a run.")]
 
 
-def train(
+@app.command("run")
+def run(
     records: Annotated[Path, typer.Argument(help="A compiled corpus (see `pdt record compile`).")],
-    run: Annotated[Path, typer.Option("--out", help="The run's directory.")],
+    out: Annotated[Path, typer.Option("--out", help="The run's directory.")],
     model: Annotated[
         Path | None,
         typer.Option("--model", help="Start from this saved model.", show_default=False),
@@ -28,39 +42,167 @@ def train(
 ) -> None:
     """Train the planner, the lanes and the notes bus by the curriculum.
 
-    Metrics go to metrics.jsonl in the run's directory. A killed run goes on with --resume.
+    Metrics go to metrics.jsonl and, for TensorBoard, to tensorboard/ in the run's directory. A
+    killed run goes on with --resume.
     """
-    from pdt.provenance import refuse_existing
     from pdt.records.batch import RecordShards
     from pdt.terms import Split
+    from pdt.training.boards import check_boards
+    from pdt.training.lock import hold_run
     from pdt.training.loop import Trainer
+    from pdt.training.preflight import check_stages
+    from pdt.training.ranks import Ranks
 
-    tree = chosen(preset, config, overrides)
-    shards = RecordShards(records, split=Split.TRAIN)
-    if resume:
-        trainer = Trainer.resume(shards, run, tree)
+    ranks = Ranks()
+    with ExitStack() as held:
+        with ranks.together():
+            tree = chosen(preset, config, overrides)
+            check_stages(tree)
+            check_boards(tree)
+            shards = RecordShards(records, split=Split.TRAIN)
+            if resume and ranks.first and any(out.glob("step-*")):
+                held.enter_context(hold_run(out))
+            elif not resume:
+                _refuse_existing_run(out)
+                student, inputs = _start(model, tree, seed)
+        if resume:
+            trainer = Trainer.resume(shards, out, tree, ranks=ranks)
+        else:
+            trainer = Trainer(student, shards, out, inputs=inputs, ranks=ranks)
+            with ranks.together():
+                if ranks.first:
+                    held.enter_context(hold_run(out))
+        if ranks.first:
+            _train_watched(trainer, until)
+            print(out)
+        else:
+            trainer.train(until)
+    ranks.leave()
+
+
+@app.command("status")
+def status(
+    run: Run,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Check every byte of every checkpoint, not its size.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Where a run stands: while it goes, after its end, and after a kill."""
+    from pdt.training.status import read_status
+
+    found = read_status(run, digests=verify)
+    if as_json:
+        print(json.dumps(asdict(found), indent=2))
     else:
-        refuse_existing(run)
-        trainer = Trainer(_start(model, tree, seed), shards, run)
-    trainer.train(until, watch=_show)
-    print(run)
+        _print_status(found)
 
 
-def _start(directory: Path | None, tree: Any, seed: int) -> Any:
+@app.command("plot")
+def plot(
+    run: Run,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="The picture; by default RUN/plot.png.", show_default=False),
+    ] = None,
+) -> None:
+    """Draw losses, gates, codebooks and optimizer of a run, stage by stage."""
+    from pdt.training.plot import plot_run
+
+    target = out or run / "plot.png"
+    plot_run(run, target)
+    print(target)
+
+
+def _start(directory: Path | None, tree: PdtConfig, seed: int) -> tuple[Any, dict[str, Any]]:
+    """The model to train, with a tokenizer, and what the run's manifest says of it."""
     from pdt.model.build import from_trunk, random_model
     from pdt.model.store import load_model
+    from pdt.provenance import MANIFEST, sha256_file
+    from pdt.tokenizer import load_tokenizer
 
+    inputs: dict[str, Any] = {"seed": seed}
     if directory is not None:
-        model = load_model(directory, expect=tree)
-        model.config = tree
-        return model
-    if tree.trunk.source is None:
-        return random_model(tree, seed=seed)
-    return from_trunk(config=tree, seed=seed)
+        student = load_model(directory, expect=tree)
+        student.config = tree
+        inputs = {
+            "model": {
+                "directory": str(directory.resolve()),
+                "manifest_sha256": sha256_file(directory / MANIFEST),
+            }
+        }
+    elif tree.trunk.source is None:
+        student = random_model(tree, seed=seed)
+    else:
+        student = from_trunk(config=tree, seed=seed)
+    if student.tokenizer is None:
+        student.tokenizer = load_tokenizer(tree.records.tokenizer)
+    return student, inputs
 
 
-def _show(metrics: dict[str, Any]) -> None:
-    """One line a step on stderr."""
-    names = ("loss", "token", "plan", "gradient_norm", "seconds")
-    numbers = "  ".join(f"{name} {metrics[name]:.4g}" for name in names if name in metrics)
-    typer.echo(f"stage {metrics['stage']}  step {metrics['step']}  {numbers}", err=True)
+def _refuse_existing_run(out: Path) -> None:
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UsageError(
+            f"{out} exists and is not empty.\n"
+            "Go on with that run (--resume), or choose another --out."
+        )
+
+
+def _train_watched(trainer: "Trainer", until: int | None) -> None:
+    from pdt.training.boards import open_boards
+    from pdt.training.live import watched
+    from pdt.training.metrics import Metrics, read_metrics
+
+    console = Console(stderr=True)
+
+    def say(text: str) -> None:
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    config, step = trainer.model.config, trainer.progress.step
+    if trainer.held_out.missing is not None:
+        say(trainer.held_out.missing)
+    end = trainer.steps if until is None else min(trainer.steps, until)
+    with ExitStack() as open_now:
+        boards = open_boards(trainer.run, config, step, say)
+        for board in boards:
+            open_now.callback(board.close)
+        before = read_metrics(trainer.run)
+        show = open_now.enter_context(watched(config.training, before, end, console))
+
+        def watch(line: Metrics) -> None:
+            for board in boards:
+                board.take(line)
+            show(line)
+
+        trainer.train(until, watch=watch)
+
+
+def _print_status(found: "RunStatus") -> None:
+    from pdt.training.live import evaluation_text, loss_text
+    from pdt.training.pace import spoken
+
+    print(f"{found.run}: {found.state}, step {found.step:,} of {found.steps:,}")
+    print(f"  stage          {found.stage} of 0–{found.stages - 1}, {found.plan} plans")
+    if found.last_line is not None:
+        print(f"  last step      {found.last_line}")
+    if found.losses:
+        print(f"  losses         {loss_text(found.losses)}")
+    if found.tokens_per_second is not None and found.documents_per_second is not None:
+        print(
+            f"  speed          {found.tokens_per_second:,.0f} tokens/s, "
+            f"{found.documents_per_second:,.1f} documents/s"
+        )
+    if found.seconds_left is not None:
+        print(f"  left           {spoken(found.seconds_left)} at this speed")
+    for line in found.evaluations:
+        print(f"  evaluation     {evaluation_text(line)}")
+    for point in found.checkpoints:
+        print(f"  checkpoint     {point.name}: {point.damage or 'whole'}")
+    for name in found.half_written:
+        print(f"  half-written   {name}: --resume removes it")
+    if found.state == "stopped":
+        print(
+            f"  goes on from   {found.resumes_from} with --resume"
+            if found.resumes_from
+            else "  goes on from   the beginning: there is no whole checkpoint"
+        )

@@ -219,6 +219,34 @@ class MutateCode(Intervention):
 
 
 @dataclass(frozen=True)
+class MutateProducers(Intervention):
+    """In each document every note of one producer carries other codes, each half a book away."""
+
+    producer_B: tuple[int, ...] = ()
+    """The producer of each document of the batch."""
+    book_size: int | None = None
+    """C, filled in when the intervention is bound to a model."""
+
+    def edit_bus(self, bus: NotesBus, decode: Decode) -> NotesBus:
+        return replace(bus, blocks=tuple(self._mutated(note, decode) for note in bus.blocks))
+
+    def _mutated(self, note: NoteBlock, decode: Decode) -> NoteBlock:
+        assert self.book_size is not None
+        if len(self.producer_B) != len(note.codes_BKM):
+            raise UsageError(
+                f"{len(self.producer_B)} producers are named for {len(note.codes_BKM)} documents."
+            )
+        row = torch.arange(len(self.producer_B))
+        codes = note.codes_BKM.clone()
+        mutated = codes[row, self.producer_B] + self.book_size // 2
+        codes[row, self.producer_B] = mutated % self.book_size
+        return replace(note, codes_BKM=codes, vectors_BKE=decode(codes))
+
+    def lanes(self) -> tuple[int, ...]:
+        return self.producer_B
+
+
+@dataclass(frozen=True)
 class ExchangeNotes(Intervention):
     """Every document reads the notes of the next document of the batch."""
 
@@ -331,6 +359,8 @@ def bind(interventions: Sequence[Intervention], model: ParallelDecoder) -> list[
                 raise UsageError(
                     f"A note is {notes.codebooks} codes of 0 to {notes.codes - 1}, got {codes}."
                 )
+            intervention = replace(intervention, book_size=notes.codes)
+        if isinstance(intervention, MutateProducers):
             intervention = replace(intervention, book_size=notes.codes)
         bound.append(intervention)
     return bound

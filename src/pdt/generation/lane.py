@@ -3,7 +3,7 @@
 Paper: §3.6, §7.2.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from torch import Tensor
 
@@ -12,6 +12,9 @@ from pdt.generation.sampling import choose_token, lane_generator
 from pdt.generation.settings import GenerationSettings
 from pdt.generation.text import TextStream
 from pdt.tokenizer import StudentTokenizer
+
+Continuations = Mapping[tuple[int, ...], Sequence[int]]
+"""Tokens that follow whenever a lane has just written the key: its next words are decided."""
 
 
 class LaneWriter:
@@ -24,6 +27,7 @@ class LaneWriter:
         tokenizer: StudentTokenizer | None,
         eos: Sequence[int],
         forced: Sequence[int] = (),
+        continuations: Continuations | None = None,
     ) -> None:
         self.lane = lane
         self.tokens: list[int] = []
@@ -31,15 +35,19 @@ class LaneWriter:
         self._settings = settings
         self._generator = lane_generator(settings.seed, lane)
         self._eos = frozenset(eos)
-        self._forced = tuple(forced)
+        self._forced = list(forced)
+        self._continuations = continuations or {}
         self._stream = None if tokenizer is None else TextStream(tokenizer, settings.stop)
 
     def take(self, logits_V: Tensor) -> str:
         """Choose one token and return the text it makes certain."""
         token = choose_token(logits_V, self.tokens, self._settings, self._generator)
-        if len(self.tokens) < len(self._forced):
-            token = self._forced[len(self.tokens)]
+        if self._forced:
+            token = self._forced.pop(0)
         self.tokens.append(token)
+        for cue, following in self._continuations.items():
+            if not self._forced and tuple(self.tokens[-len(cue) :]) == cue:
+                self._forced = list(following)
         if token in self._eos:
             self.reason = FinishReason.EOS
             return ""

@@ -24,11 +24,11 @@ from pdt.generation.events import (
     Round,
 )
 from pdt.generation.interventions import Intervention, bind
-from pdt.generation.lane import LaneWriter
+from pdt.generation.lane import Continuations, LaneWriter
 from pdt.generation.ledger import Ledger, count_memory, count_work
 from pdt.generation.settings import GenerationSettings
 from pdt.model.gated_read import ReadMemory
-from pdt.model.pdt import Frontier, ParallelDecoder
+from pdt.model.pdt import Frontier, ParallelDecoder, Prompt
 from pdt.model.planner import PlanSet
 from pdt.notes.bus import NotesBus
 from pdt.notes.visibility import visibility_table
@@ -51,6 +51,8 @@ class Generation:
     bus: NotesBus
     """Every note as it was really published: before any intervention."""
     should_stop: Callable[[], bool]
+    read: Prompt | None = None
+    """The prompts, where they have been read below the fork already."""
 
     def events(self) -> Iterator[Event]:
         """Run to the end. Autograd is off inside, and untouched between two events."""
@@ -105,7 +107,7 @@ class Generation:
         for row, tokens in zip(tokens_BT, self.prompts, strict=True):
             row[: len(tokens)] = torch.tensor(tokens)
         with self.ledger.timed("prefill"):
-            prompt = self.model.read_prompt(tokens_BT, lengths)
+            prompt = self.read or self.model.read_prompt(tokens_BT, lengths)
         with self.ledger.timed("plan"):
             if self.plans is None:
                 self.plans = self.model.plan(prompt)
@@ -229,11 +231,15 @@ def start(
     interventions: Sequence[Intervention] = (),
     plans: PlanSet | None = None,
     forced: Sequence[Sequence[Sequence[int]]] | None = None,
+    continuations: Sequence[Sequence[Continuations]] | None = None,
+    read: Prompt | None = None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Generation:
     """Check everything, then return a generation that has not begun.
 
-    `plans` gives an oracle plan; `forced` gives tokens, by document and lane, that come first.
+    `plans` gives an oracle plan; `forced` gives tokens, by document and lane, that come first;
+    `continuations` tokens that follow, by document and lane, whenever a cue has been written;
+    `read` is what `read_prompt` gave for these very prompts, to share it between generations.
     """
     settings = settings or GenerationSettings()
     _check_lengths(model, prompts, settings)
@@ -241,7 +247,14 @@ def start(
     lanes = model.config.lanes.count
     writers = [
         [
-            LaneWriter(lane, settings, tokenizer, eos, forced[document][lane] if forced else ())
+            LaneWriter(
+                lane,
+                settings,
+                tokenizer,
+                eos,
+                forced[document][lane] if forced else (),
+                continuations[document][lane] if continuations else None,
+            )
             for lane in range(lanes)
         ]
         for document in range(len(prompts))
@@ -256,6 +269,7 @@ def start(
         ledger=Ledger(first_token_seconds=[[0.0] * lanes for _ in prompts]),
         bus=model.empty_bus(),
         should_stop=should_stop,
+        read=read,
     )
 
 

@@ -82,7 +82,10 @@ def _student(config: PdtConfig, weights: PretrainedWeights) -> StudentTokenizer 
     own = weights.tokenizer()
     if own is None:
         return None
-    return StudentTokenizer.in_memory(own.tokenizer, eos=config.records.tokenizer.eos)
+    eos = config.records.tokenizer.eos
+    if own.text is None:
+        return StudentTokenizer.in_memory(own.tokenizer, eos=eos)
+    return StudentTokenizer(own.text, eos=eos, where=f"The tokenizer of {weights.where}")
 
 
 def absolute_source(source: str) -> str:

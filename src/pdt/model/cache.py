@@ -1,7 +1,7 @@
 """What a layer remembers of the tokens before: past segments, and a private suffix that grows.
 
-Two forms with one verb, `extend`: decoding writes into a buffer it owns; training keeps one segment
-a block, because autograd must find every block's keys as they were.
+Forms with one verb, `extend`: decoding writes into a buffer it owns; training keeps one segment a
+block, because autograd must find every block's keys as they were; a finished past takes nothing in.
 
 Paper: §3.1, §3.3.
 """
@@ -32,6 +32,16 @@ class SegmentList:
     def extend(self, k_BKGTX: Tensor, v_BKGTX: Tensor) -> Sequence[Segment]:
         self.past = (*self.past, Segment(k_BKGTX, v_BKGTX))
         return self.past
+
+
+class Finished:
+    """Past that holds the asking token itself already: it is read, and nothing is added."""
+
+    def __init__(self, past: Segment) -> None:
+        self.past: Sequence[Segment] = (past,)
+
+    def extend(self, k_BKGTX: Tensor, v_BKGTX: Tensor) -> Sequence[Segment]:
+        return (*self.past, Segment(k_BKGTX[:, :, :, :0], v_BKGTX[:, :, :, :0]))
 
 
 class SuffixBuffer:

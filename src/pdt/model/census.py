@@ -164,13 +164,52 @@ def training_memory(
     batch: int = 1,
     gpus: int = 1,
 ) -> Memory:
-    """Bytes on each device: BF16 compute, FP32 masters, gradients and two AdamW moments, sharded.
+    """Bytes on each device, in BF16 with FP32 masters: all that exists in a step's last batch.
 
-    Activations are those of one batch of documents with recomputation: every upper layer keeps its
-    input, keys and values, one layer at a time is recomputed whole.
+    A bound from above: activations and whole gradients do not peak at the same moment.
+
+    FP32 masters, the gradient to step with and AdamW's moments lie in shards. Every block passes
+    all upper layers, so their BF16 views and gradients are whole on each device for a step, and an
+    FP32 sum of gradients too where a device takes several batches a step (training/engine.py).
+    """
+    upper = census.physical_total + census.coordination["Plan-KV"] + census.coordination["SNC"]
+    trained = census.physical_total + census.coordination_total
+    small = trained - upper  # planner, plan memory, note writer, heads: FP32 throughout
+    turns = max(1, config.training.optimizer.accumulation // gpus)
+    layer = upper // config.upper_layers
+    lower = census.shared[f"layers 0–{config.lanes.fork_layer - 1}"]
+    trunk, travelling = census.shared_total, 0
+    if config.training.shard_trunk and gpus > 1:
+        trunk -= lower - lower // gpus
+        travelling = 2 * lower // config.lanes.fork_layer  # one in use, one on its way
+    gradients = upper * BF16 + small * FP32
+    return Memory(
+        {
+            "trunk weights (BF16, frozen)": (trunk + travelling) * BF16,
+            "FP32 masters (in shards)": -(-trained // gpus) * FP32,
+            "AdamW moments (FP32, in shards)": -(-trained // gpus) * 2 * FP32,
+            "trained weights (BF16 views, whole)": upper * BF16 + small * FP32,
+            "gradients of a batch (BF16, whole)": gradients,
+            "sum of gradients (FP32, whole)": upper * FP32 if turns > 1 else 0,
+            "gradients to step with (FP32, in shards)": 0
+            if turns > 1 and gpus == 1
+            else (-(-trained // gpus) * FP32),
+            "one layer on its way to other devices (FP32)": 2 * layer * FP32 if gpus > 1 else 0,
+            "activations": activation_memory(
+                config, prompt_tokens=prompt_tokens, section_tokens=section_tokens, batch=batch
+            ),
+        }
+    )
+
+
+def activation_memory(
+    config: PdtConfig, *, prompt_tokens: int, section_tokens: int, batch: int = 1
+) -> int:
+    """Bytes of one batch of documents with recomputation, in BF16.
+
+    Every upper layer keeps its input, keys and values; one layer at a time is recomputed whole.
     """
     shape, lanes, upper = config.trunk.shape, config.lanes.count, config.upper_layers
-    trained = census.physical_total + census.coordination_total
     tokens = batch * lanes * (prompt_tokens + section_tokens)
     kept = tokens * upper * (shape.width * BF16 + kv_bytes(config, BF16))
     query = shape.query_heads * shape.head_width
@@ -179,16 +218,7 @@ def training_memory(
     scores = block * shape.query_heads * (prompt_tokens + section_tokens) * (FP32 + BF16)
     logits = block * shape.vocabulary * FP32 * 2
     trunk_states = tokens * shape.width * BF16
-    return Memory(
-        {
-            "trunk weights (BF16, frozen)": census.shared_total * BF16,
-            "trained weights (BF16 views)": trained * BF16 // gpus,
-            "FP32 masters": trained * FP32 // gpus,
-            "gradients (FP32)": trained * FP32 // gpus,
-            "AdamW moments (FP32)": 2 * trained * FP32 // gpus,
-            "activations": kept + recomputed + scores + logits + trunk_states,
-        }
-    )
+    return kept + recomputed + scores + logits + trunk_states
 
 
 def kv_bytes(config: PdtConfig, element: int) -> int:

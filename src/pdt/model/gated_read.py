@@ -38,6 +38,7 @@ class GatedRead(nn.Module):
         nn.init.zeros_(self.o_proj.bias)
 
     def project(self, memory_BKSE: Tensor, readable_BKS: Tensor) -> ReadMemory:
+        memory_BKSE = memory_BKSE.to(self.k_proj.weight.dtype)  # plans and notes may be FP32
         k, v = self.k_proj(memory_BKSE), self.v_proj(memory_BKSE)
         return ReadMemory(self._split_heads(k), self._split_heads(v), readable_BKS)
 
@@ -50,7 +51,7 @@ class GatedRead(nn.Module):
         read = (weights @ memory.v).transpose(2, 3).flatten(3)  # [B, K, T, A]
         out = kernels.linear(read, self.o_proj.weight, self.o_proj.bias)
         anything = memory.readable_BKS.any(-1)[:, :, None, None]
-        return out * (torch.sigmoid(self.residual_gate) * anything)
+        return out * (torch.sigmoid(self.residual_gate) * anything).to(out.dtype)
 
     def _split_heads(self, x_BKTA: Tensor) -> Tensor:
         return x_BKTA.unflatten(-1, (self.heads, -1)).transpose(2, 3)

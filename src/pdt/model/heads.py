@@ -35,7 +35,7 @@ class ProgressHead(nn.Module):
         self.node = nn.Linear(config.planner.width, width)
 
     def forward(self, h_BKUD: Tensor, nodes_BKNP: Tensor) -> Tensor:
-        block, node = self.block(h_BKUD), self.node(nodes_BKNP)
+        block, node = self.block(h_BKUD.to(self.block.weight.dtype)), self.node(nodes_BKNP)
         return block @ node.transpose(-1, -2) * block.shape[-1] ** -0.5  # [B, K, U, N]
 
 
@@ -50,7 +50,7 @@ class FactWriteHead(nn.Module):
         self.classifier = nn.Linear(width, 3)
 
     def forward(self, h_BKUD: Tensor, facts_BFd: Tensor) -> Tensor:
-        block, fact = self.block(h_BKUD), self.fact(facts_BFd)
+        block, fact = self.block(h_BKUD.to(self.block.weight.dtype)), self.fact(facts_BFd)
         joint = block[:, :, :, None] + fact[:, None, None]  # [B, K, U, F, width]
         return self.classifier(F.gelu(joint))
 

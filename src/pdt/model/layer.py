@@ -35,10 +35,12 @@ class SelfAttention(nn.Module):
 
     def forward(self, h_BKTD: Tensor, rotary: Rotary, memory: LayerMemory) -> Tensor:
         q = rotary.turn(self.q_norm(self._heads(self.q_proj(h_BKTD))))
-        k = rotary.turn(self.k_norm(self._heads(self.k_proj(h_BKTD))))
-        v = self._heads(self.v_proj(h_BKTD))
-        read = attend(q, memory.extend(k, v))  # [B, K, H, T, X]
+        read = attend(q, memory.extend(*self.keys_values(h_BKTD, rotary)))  # [B, K, H, T, X]
         return self.o_proj(read.transpose(2, 3).flatten(3))
+
+    def keys_values(self, h_BKTD: Tensor, rotary: Rotary) -> tuple[Tensor, Tensor]:
+        k = rotary.turn(self.k_norm(self._heads(self.k_proj(h_BKTD))))
+        return k, self._heads(self.v_proj(h_BKTD))
 
     def _heads(self, x_BKTD: Tensor) -> Tensor:
         return x_BKTD.unflatten(-1, (-1, self.head_width)).transpose(2, 3)
@@ -73,6 +75,10 @@ class DecoderLayer(nn.Module):
     def forward(self, h_BKTD: Tensor, rotary: Rotary, memory: LayerMemory) -> Tensor:
         h_BKTD = h_BKTD + self.self_attn(self.input_layernorm(h_BKTD), rotary, memory)
         return h_BKTD + self.mlp(self.post_attention_layernorm(h_BKTD))
+
+    def keys_values(self, h_BKTD: Tensor, rotary: Rotary) -> tuple[Tensor, Tensor]:
+        """What later tokens will read of these, without their own outputs."""
+        return self.self_attn.keys_values(self.input_layernorm(h_BKTD), rotary)
 
 
 class LaneLayer(nn.Module):

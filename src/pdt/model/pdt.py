@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from pdt.config import PdtConfig
 from pdt.errors import UsageError
 from pdt.model.attention import Segment
-from pdt.model.cache import LayerMemory, SegmentList, SuffixBuffer
+from pdt.model.cache import Finished, LayerMemory, SegmentList, SuffixBuffer
 from pdt.model.gated_read import ReadMemory
 from pdt.model.heads import SemanticHeads
 from pdt.model.kernels.round import NativeRound, can_run
@@ -82,6 +82,7 @@ class ParallelDecoder(nn.Module):
             config.reads.memory_width,
             config.notes.codebooks,
             config.notes.codes,
+            norm=config.notes.writer_norm,
         )
         self.heads = SemanticHeads(config)
 
@@ -125,17 +126,25 @@ class ParallelDecoder(nn.Module):
         plan_reads = self.read_plans(plans)
         B, T = prompt.h_BTD.shape[:2]
         positions = torch.arange(T, device=prompt.h_BTD.device).expand(B, T)
-        memories: list[LayerMemory] = [SegmentList() for _ in self.lanes]
+        turn = self._rotary(positions)
+        memories: list[LayerMemory] = [SegmentList() for _ in self.lane_layers[:-1]]
         h = prompt.h_BTD[:, None].expand(-1, self.config.lanes.count, -1, -1)
-        h = self._upper(h, self._rotary(positions), memories, plan_reads, None)
+        h = self._upper(h, turn, memories, plan_reads, None)
         upper = [Segment(past.k, past.v, prompt.valid_BT) for m in memories for past in m.past]
+        # Of the last layer later tokens read keys and values alone; only the prompt's last token,
+        # which scores the first of every section, needs its output.
+        top = self.lane_layers[-1]
+        upper.append(Segment(*top.decoder.keys_values(h, turn), prompt.valid_BT))
         last = (prompt.lengths_B - 1).to(h.device)
+        h_BK1D = h[torch.arange(B, device=h.device), :, last, None]
+        turn = self._rotary(last[:, None])
+        h_BK1D = top(h_BK1D, turn, Finished(upper[-1]), plan_reads[-1], None)
         return Frontier(
             lengths_B=prompt.lengths_B,
             lower=[self._memory(segment, suffix_tokens) for segment in prompt.lower],
             upper=[self._memory(segment, suffix_tokens) for segment in upper],
             plan_reads=plan_reads,
-            h_BKD=h[torch.arange(B, device=h.device), :, last],
+            h_BKD=h_BK1D[:, :, 0],
         )
 
     def read_plans(self, plans: PlanSet) -> list[ReadMemory]:
@@ -206,7 +215,8 @@ class ParallelDecoder(nn.Module):
         plan_reads: Sequence[ReadMemory],
         notes: Sequence[ReadMemory] | None,
     ) -> Tensor:
-        for index, layer in enumerate(self.lane_layers):
+        """Through the layers that `memories` stands for, from the lowest."""
+        for index, layer in enumerate(self.lane_layers[: len(memories)]):
             note = None if notes is None else notes[index]
             inputs = (h_BKTD, turn, memories[index], plan_reads[index], note)
             again = self.recompute and torch.is_grad_enabled()

@@ -61,6 +61,7 @@ class SetPlanner(nn.Module):
 
     def forward(self, h_BTD: Tensor, valid_BT: Tensor | None) -> PlanSet:
         """`h_BTD` is the trunk's output at the fork; `valid_BT` is False on padding."""
+        h_BTD = h_BTD.to(self.queries.dtype)  # the trunk may compute in BF16
         prompt = self.prompt_proj(F.rms_norm(h_BTD, h_BTD.shape[-1:]))
         queries = self.queries.expand(len(prompt), -1, -1)
         padding = None if valid_BT is None else ~valid_BT

@@ -17,13 +17,14 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor
 
 from pdt.config import PdtConfig, validate_config
 from pdt.errors import BindingMismatch, CorruptFile, UsageError
 from pdt.model.build import absolute_source, check_shape, fill_trunk
 from pdt.model.pdt import ParallelDecoder
+from pdt.model.pieces import write_tensors
 from pdt.model.tokenizer import TOKENIZER
 from pdt.model.trunk import TrunkIdentity, tensors_digest
 from pdt.model.weights import open_weights
@@ -51,25 +52,40 @@ def save_model(
     dtype: torch.dtype | None = None,
 ) -> None:
     """Write the model whole, or not at all. `dtype` stores weights in another float type."""
-    parts = _split_state(model)
-    tensors = {name: _stored(part, dtype) for name, part in parts.items()}
+    with new_directory(directory) as work:
+        for name, part in model_tensors(model, with_trunk=with_trunk).items():
+            write_tensors(work / name, part if dtype is None else _as_dtype(part, dtype))
+        write_binding(model, work)
+
+
+def model_tensors(model: ParallelDecoder, *, with_trunk: bool) -> dict[str, dict[str, Tensor]]:
+    """What each weight file of a model directory holds."""
+    parts: dict[str, dict[str, Tensor]] = {LANES: {}, COORDINATION: {}, TRUNK: {}}
+    for name, value in model.state_dict().items():
+        if name.startswith("trunk."):
+            parts[TRUNK][name.removeprefix("trunk.")] = value
+        elif name.startswith("lanes.") and ".decoder." in name:
+            parts[LANES][name] = value
+        else:
+            parts[COORDINATION][name] = value
+    if not with_trunk:
+        del parts[TRUNK]
+    return parts
+
+
+def write_binding(model: ParallelDecoder, directory: Path) -> None:
+    """What the weights of a directory are bound to, beside them, and the manifest over all."""
     identity = model.trunk_identity
     if identity is None:
         raise UsageError("The model has no weights yet: build it with from_trunk or random_model.")
-    if with_trunk:
-        shared = sorted(tensors[TRUNK].items())
+    if (directory / TRUNK).exists():
+        shared = sorted(load_file(directory / TRUNK).items())
         identity = TrunkIdentity(identity.source, identity.revision, tensors_digest(shared))
-    else:
-        del tensors[TRUNK]
     config = model.config.model_dump(mode="json")
-    with new_directory(directory) as work:
-        write_json(work / CONFIG, {"format": FORMAT, "config": config, "trunk": asdict(identity)})
-        for name, part in tensors.items():
-            save_file(part, work / name)
-            (work / name).chmod(0o644)
-        if model.tokenizer is not None:
-            (work / TOKENIZER).write_text(model.tokenizer.as_json(), encoding="utf-8")
-        write_manifest(work, made_by="pdt.save_model", config=config)
+    write_json(directory / CONFIG, {"format": FORMAT, "config": config, "trunk": asdict(identity)})
+    if model.tokenizer is not None:
+        (directory / TOKENIZER).write_bytes(model.tokenizer.as_json().encode())
+    write_manifest(directory, made_by="pdt.save_model", config=config)
 
 
 def load_model(
@@ -177,23 +193,8 @@ def _fill_from_source(
     return fill_trunk(model, weights, source=source, revision=revision)
 
 
-def _split_state(model: ParallelDecoder) -> dict[str, dict[str, Tensor]]:
-    parts: dict[str, dict[str, Tensor]] = {LANES: {}, COORDINATION: {}, TRUNK: {}}
-    for name, value in model.state_dict().items():
-        if name.startswith("trunk."):
-            parts[TRUNK][name.removeprefix("trunk.")] = value
-        elif name.startswith("lanes.") and ".decoder." in name:
-            parts[LANES][name] = value
-        else:
-            parts[COORDINATION][name] = value
-    return parts
-
-
-def _stored(part: Mapping[str, Tensor], dtype: torch.dtype | None) -> dict[str, Tensor]:
-    return {
-        name: (value if dtype is None else value.to(dtype)).detach().cpu().contiguous()
-        for name, value in part.items()
-    }
+def _as_dtype(part: Mapping[str, Tensor], dtype: torch.dtype) -> dict[str, Tensor]:
+    return {name: value.to(dtype) for name, value in part.items()}
 
 
 def _load(path: Path) -> dict[str, Tensor]:

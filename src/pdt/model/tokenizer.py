@@ -9,7 +9,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalize
 
 from pdt.errors import TrunkRefused, UsageError
 from pdt.provenance import read_json_object
-from pdt.tokenizer import read_tokenizer
+from pdt.tokenizer import parse_tokenizer, read_tokenizer
 
 TOKENIZER = "tokenizer.json"
 
@@ -23,6 +23,8 @@ class TrunkTokenizer:
     chat_template: str | None
     special: tuple[tuple[str, str], ...] = ()
     """Names such as `bos_token` that a chat template may use."""
+    text: str | None = None
+    """The file it was read from; None when it was built from a GGUF's tables."""
 
     def prompt_format(self) -> str:
         """The student's prompt form: source and request as one user turn of the trunk."""
@@ -47,7 +49,8 @@ def tokenizer_from_hf(directory: Path) -> TrunkTokenizer | None:
     """`tokenizer.json` beside Hugging Face weights, with what its neighbours say of it."""
     if not (directory / TOKENIZER).is_file():
         return None
-    tokenizer = read_tokenizer(directory / TOKENIZER)
+    text = read_tokenizer(directory / TOKENIZER)
+    tokenizer = parse_tokenizer(text, directory / TOKENIZER)
     config = _optional(directory / "tokenizer_config.json")
     template = config.get("chat_template")
     if (directory / "chat_template.jinja").is_file():
@@ -63,7 +66,7 @@ def tokenizer_from_hf(directory: Path) -> TrunkTokenizer | None:
     ):
         eos = tokenizer.id_to_token(end)
     chat = template if isinstance(template, str) else None
-    return TrunkTokenizer(tokenizer, eos, chat, tuple(named.items()))
+    return TrunkTokenizer(tokenizer, eos, chat, tuple(named.items()), text)
 
 
 _QWEN_SPLIT = (

@@ -48,6 +48,13 @@ def usage_deficit(
     return (1 - entropy / math.log(C)).masked_fill(~wrote, 0.0).mean(0)
 
 
+def code_counts(codes_BWM: Tensor, published_BW: Tensor, C: int) -> Tensor:
+    """How many published notes chose each code of each codebook: [M, C]."""
+    sent_QM = codes_BWM[published_BW]
+    counts = [torch.bincount(sent_Q, minlength=C) for sent_Q in sent_QM.unbind(-1)]
+    return torch.stack(counts)
+
+
 def _squared_distance(u_BWE: Tensor, e_BWE: Tensor, published_BW: Tensor, M: int) -> Tensor:
     distance = (u_BWE - e_BWE).unflatten(-1, (M, -1)).square().sum(-1)  # [B, W, M]
     return mean_over_documents(distance, published_BW[..., None].expand_as(distance))

@@ -36,7 +36,7 @@ def match_plans(
     """
     pairs_BJK = pair_costs(nodes_BKNP, validity_BKN, targets_BKNP, valid_BKN)
     lane_K = torch.arange(pairs_BJK.shape[-1], device=pairs_BJK.device)
-    choices = torch.tensor(list(permutations(lane_K.tolist())), device=lane_K.device)  # [K!, K]
+    choices = torch.tensor(list(permutations(range(len(lane_K)))), device=lane_K.device)  # [K!, K]
     costs = pairs_BJK[:, choices, lane_K].sum(-1)  # [B, K!]
     best = costs.detach().argmin(1)
     return Matching(costs.gather(1, best[:, None]).mean(), choices[best])

@@ -7,7 +7,9 @@ Paper: §4.3, §6.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from copy import copy
+from dataclasses import dataclass, fields, replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,13 +17,14 @@ import numpy as np
 
 from pdt.config import PdtConfig
 from pdt.errors import BindingMismatch, UsageError
-from pdt.provenance import check_manifest
+from pdt.provenance import MANIFEST, check_manifest, read_json_object, sha256_json
 from pdt.records.arrays import PAD
 from pdt.records.shards import ARRAYS, Shard
 from pdt.records.verify import corpus_config, corpus_shards
 from pdt.terms import Split
 
 if TYPE_CHECKING:
+    import torch
     from torch import Tensor
 
 
@@ -80,6 +83,15 @@ class RecordBatch:
         """π of Eq. 8: which lane stands first, second, third."""
         return self.presentation_rank_BK.argsort(dim=1)
 
+    def to(self, device: "torch.device") -> "RecordBatch":
+        """The same documents on a device."""
+        tensors = {
+            field.name: value.to(device)
+            for field in fields(self)
+            if not isinstance(value := getattr(self, field.name), tuple)
+        }
+        return replace(self, **tensors)
+
 
 class RecordShards:
     """A compiled corpus, whole and checked, as a sequence of records."""
@@ -91,6 +103,22 @@ class RecordShards:
         self.config: PdtConfig = corpus_config(directory)
         self.shards = [Shard(directory / name) for name in names]
         self.split = split
+
+    def of_split(self, split: Split) -> "RecordShards":
+        """The same corpus, already checked, read for another split."""
+        other = copy(self)
+        other.split = split
+        return other
+
+    def __len__(self) -> int:
+        """Records of the split."""
+        return sum(self._count(shard) for shard in self.shards)
+
+    @property
+    def digest(self) -> str:
+        """Of every shard's own digest: the identity of the corpus, wherever it lies."""
+        files = read_json_object(self.directory / MANIFEST)["files"]
+        return sha256_json([files[shard.path.name]["sha256"] for shard in self.shards])
 
     def require_tokenizer(self, sha256: str) -> None:
         """Refuse a student that would read these tokens as other text."""
@@ -104,22 +132,37 @@ class RecordShards:
                     sides=("shard", "student"),
                 )
 
+    def require_vocabulary(self, vocabulary: int) -> None:
+        """Refuse a trunk that has no embedding for some token of these records."""
+        arrays = ("prompt_tokens_S", "section_tokens_KT")
+        most = max(shard.largest(name) for shard in self.shards for name in arrays)
+        if most >= vocabulary:
+            raise BindingMismatch(
+                f"{self.directory} holds tokens that the trunk does not know.",
+                [("token id", most, f"0 to {vocabulary - 1}")],
+                "Compile the documents again with the trunk's own tokenizer.",
+                sides=("records", "trunk.shape.vocabulary"),
+            )
+
     def rows(self) -> Iterator[dict[str, Any]]:
         """Each record of the split as arrays, in stored order."""
         for shard in self.shards:
-            for row in shard.rows(with_document=False):
-                if self.split is None or row["split"] == self.split:
-                    yield row
+            if self._count(shard):
+                yield from self._rows(shard)
 
-    def batches(self, size: int, *, seed: int | None = None) -> Iterator[RecordBatch]:
+    def batches(
+        self, size: int, *, seed: int | None = None, skip: int = 0
+    ) -> Iterator[RecordBatch]:
         """Batches of `size` documents, the last one perhaps smaller.
 
         With a seed, shards and the records inside each shard are shuffled; one shard is in memory.
+        The first `skip` documents of that order are left out, whole shards of them unread.
         """
         if size < 1:
             raise UsageError(f"A batch of {size} documents holds nothing; give 1 or more.")
         rows: list[dict[str, Any]] = []
-        for row in self.rows() if seed is None else self._shuffled(seed):
+        order = self._shuffled(seed, skip) if seed is not None else islice(self.rows(), skip, None)
+        for row in order:
             rows.append(row)
             if len(rows) == size:
                 yield collate(rows)
@@ -127,15 +170,23 @@ class RecordShards:
         if rows:
             yield collate(rows)
 
-    def _shuffled(self, seed: int) -> Iterator[dict[str, Any]]:
+    def _shuffled(self, seed: int, skip: int) -> Iterator[dict[str, Any]]:
         draw = np.random.default_rng(seed)
         for index in draw.permutation(len(self.shards)):
-            rows = [
-                row
-                for row in self.shards[index].rows(with_document=False)
-                if self.split is None or row["split"] == self.split
-            ]
-            yield from (rows[place] for place in draw.permutation(len(rows)))
+            shard = self.shards[index]
+            places = draw.permutation(self._count(shard))  # drawn even for what is left out
+            if skip < len(places):
+                rows = list(self._rows(shard))
+                yield from (rows[place] for place in places[skip:])
+            skip = max(0, skip - len(places))
+
+    def _rows(self, shard: Shard) -> Iterator[dict[str, Any]]:
+        for row in shard.rows(with_document=False):
+            if self.split is None or row["split"] == self.split:
+                yield row
+
+    def _count(self, shard: Shard) -> int:
+        return len(shard) if self.split is None else shard.splits().count(self.split)
 
 
 def collate(rows: Sequence[dict[str, Any]]) -> RecordBatch:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pdt.contract import parse_contract
@@ -105,6 +106,23 @@ class Shard:
     def __len__(self) -> int:
         return self._file.metadata.num_rows
 
+    def splits(self) -> list[str]:
+        """The split of each record, in order, without reading anything else."""
+        return self._column("split").to_pylist()
+
+    def largest(self, name: str) -> int:
+        """The greatest value of an integer array over all records."""
+        return pc.max(pc.list_flatten(self._column(name))).as_py()
+
+    def _column(self, name: str) -> pa.ChunkedArray:
+        try:
+            return self._file.read(columns=[name]).column(name)
+        except (OSError, pa.ArrowException) as error:
+            raise self._damaged(error) from error
+
+    def _damaged(self, error: Exception) -> CorruptFile:
+        return CorruptFile(f"{self.path} is damaged: {error}\nCompile it again with --resume.")
+
     def rows(self, *, with_document: bool = True) -> Iterator[dict[str, Any]]:
         """Each record as a plain mapping, its arrays in shape; the document's text is optional."""
         names = [n for n in arrow_schema().names if with_document or n != "document"]
@@ -112,9 +130,7 @@ class Shard:
             for batch in self._file.iter_batches(batch_size=ROW_GROUP, columns=names):
                 yield from _rows(batch)
         except (OSError, pa.ArrowException) as error:
-            raise CorruptFile(
-                f"{self.path} is damaged: {error}\nCompile it again with --resume."
-            ) from error
+            raise self._damaged(error) from error
 
     def records(self) -> Iterator[TrainingRecord]:
         """Every record, validated."""

@@ -6,7 +6,7 @@
     step-000500/manifest.json            size and digest of each file
 
 Learning rate, stage, document order and lane assignment are functions of step, place and seed, so
-they need no state of their own.
+they need no state of their own. The files are the same, however many ranks wrote them.
 
 Paper: §6.
 """
@@ -16,24 +16,27 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
-from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from pdt.config import PdtConfig, validate_config
 from pdt.errors import CorruptFile, PdtError, UsageError
 from pdt.model.pdt import ParallelDecoder
-from pdt.model.store import check_binding, load_model, read_binding, save_model
-from pdt.provenance import (
-    check_manifest,
-    new_directory,
-    read_json_object,
-    write_json,
-    write_manifest,
+from pdt.model.pieces import lay_out, read_rows, write_rows
+from pdt.model.store import (
+    TRUNK,
+    check_binding,
+    load_model,
+    model_tensors,
+    read_binding,
+    write_binding,
 )
+from pdt.provenance import check_manifest, read_json_object, write_json, write_manifest
 from pdt.training.curriculum import stages_of
+from pdt.training.engine import Engine
 from pdt.training.optimizer import learned_parameters
 
 MODEL, OPTIMIZER, STATE = "model", "optimizer.safetensors", "state.json"
+RANDOM = "torch_random_state"
 _FREE = (
     "trunk.source",
     "records.",
@@ -42,6 +45,8 @@ _FREE = (
     "cluster.",
     "training.save_steps",
     "training.keep_checkpoints",
+    "training.shard_trunk",
+    "training.watch.",
 )
 """What may differ between a checkpoint and the run that takes it up."""
 
@@ -61,28 +66,37 @@ def checkpoint_path(run: Path, step: int) -> Path:
 
 
 def save_checkpoint(
-    run: Path, model: ParallelDecoder, optimizer: torch.optim.Optimizer, progress: Progress
+    run: Path, engine: Engine, optimizer: torch.optim.Optimizer, progress: Progress
 ) -> Path:
-    """Write everything of this step, whole or not at all."""
+    """Write everything of this step, whole or not at all; every rank writes the rows it holds."""
+    model, ranks = engine.model, engine.ranks
     target = checkpoint_path(run, progress.step)
-    config = model.config.model_dump(mode="json")
-    identity = model.trunk_identity
-    without_source = identity is not None and identity.source is None
-    with new_directory(target) as work:
-        save_model(model, work / MODEL, with_trunk=without_source)
-        save_file(_moments(model, optimizer), work / OPTIMIZER)
-        (work / OPTIMIZER).chmod(0o644)
-        write_json(work / STATE, {"progress": asdict(progress), "config": config})
-        write_manifest(work, made_by="pdt.training", config=config)
+    files = _files(engine, optimizer)
+    with ranks.new_directory(target) as work:
+        with ranks.together():
+            if ranks.first:
+                (work / MODEL).mkdir()
+                for name, tensors in files.items():
+                    lay_out(work / name, tensors)
+        with ranks.together():
+            for name, tensors in files.items():
+                write_rows(work / name, tensors, first=ranks.first)
+        with ranks.together():
+            if ranks.first:
+                write_binding(model, work / MODEL)
+                config = model.config.model_dump(mode="json")
+                write_json(work / STATE, {"progress": asdict(progress), "config": config})
+                write_manifest(work, made_by="pdt.training", config=config)
     return target
 
 
 def load_checkpoint(
     directory: Path, expect: PdtConfig, *, trunk: str | None = None
-) -> tuple[ParallelDecoder, dict[str, Tensor], Progress]:
-    """The model, the optimizer's tensors and the progress, after every digest was checked.
+) -> tuple[ParallelDecoder, Progress]:
+    """The model and the progress, after every digest was checked.
 
-    Another architecture, notes condition, optimizer, schedule or curriculum is refused.
+    Another architecture, notes condition, optimizer, schedule or curriculum is refused; another
+    number of ranks is not.
 
     Paper: §6.
     """
@@ -91,22 +105,26 @@ def load_checkpoint(
     check_binding(saved, expect, directory, free=_FREE)
     model = load_model(directory / MODEL, trunk=trunk)
     model.config = expect
-    return model, load_file(directory / OPTIMIZER), Progress(**state["progress"])
+    return model, Progress(**state["progress"])
 
 
 def restore_optimizer(
-    model: ParallelDecoder, optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]
+    model: ParallelDecoder, optimizer: torch.optim.Optimizer, directory: Path
 ) -> None:
-    """Put the moments back where they were, and torch's random stream with them."""
-    for name, parameter in learned_parameters(model):
+    """Put this rank's rows of the moments back, and torch's random stream with them."""
+    learned = learned_parameters(model)
+    like = {f"{name}/{key}": p for name, p in learned for key in ("exp_avg", "exp_avg_sq")}
+    like |= {f"{name}/step": torch.zeros(()) for name, _ in learned}
+    found = read_rows(directory / OPTIMIZER, like | {RANDOM: torch.zeros(0)})
+    for name, parameter in learned:
         kept = {
-            key: tensors[f"{name}/{key}"]
+            key: found[f"{name}/{key}"]
             for key in ("step", "exp_avg", "exp_avg_sq")
-            if f"{name}/{key}" in tensors
+            if f"{name}/{key}" in found
         }
         if kept:
             optimizer.state[parameter] = kept
-    torch.set_rng_state(tensors["torch_random_state"])
+    torch.set_rng_state(found[RANDOM])
 
 
 def latest_checkpoint(run: Path) -> Path | None:
@@ -147,10 +165,15 @@ def _checked_state(directory: Path) -> dict:  # type: ignore[type-arg]
     return state
 
 
-def _moments(model: ParallelDecoder, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    tensors = {
-        f"{name}/{key}": value.detach().cpu().contiguous()
+def _files(engine: Engine, optimizer: torch.optim.Optimizer) -> dict[str, dict[str, Tensor]]:
+    model, identity = engine.model, engine.model.trunk_identity
+    parts = model_tensors(model, with_trunk=identity is not None and identity.source is None)
+    if TRUNK in parts and engine.given_trunk is not None:
+        parts[TRUNK] = engine.given_trunk
+    moments = {
+        f"{name}/{key}": value
         for name, parameter in learned_parameters(model)
         for key, value in optimizer.state.get(parameter, {}).items()
     }
-    return tensors | {"torch_random_state": torch.get_rng_state()}
+    files = {f"{MODEL}/{name}": part for name, part in parts.items()}
+    return files | {OPTIMIZER: moments | {RANDOM: torch.get_rng_state()}}

@@ -4,6 +4,7 @@ Paper: §6.
 """
 
 from collections.abc import Iterator
+from itertools import islice
 
 from pdt.errors import UsageError
 from pdt.records.batch import RecordBatch, RecordShards
@@ -14,7 +15,7 @@ class DocumentStream:
 
     def __init__(self, shards: RecordShards, *, batch_documents: int, seed: int) -> None:
         self.shards, self.seed, self.size = shards, seed, batch_documents
-        self.documents = sum(1 for _ in shards.rows())
+        self.documents = len(shards)
         if self.documents < batch_documents:
             raise UsageError(
                 f"{shards.directory} holds {self.documents} documents to train on, and a batch "
@@ -22,13 +23,20 @@ class DocumentStream:
                 "Compile more, or lower training.optimizer.batch_documents."
             )
 
-    def batches(self, position: int) -> Iterator[RecordBatch]:
-        """From the document at `position` on; an epoch's incomplete last batch is left out."""
+    def batches(
+        self, position: int, *, rank: int = 0, ranks: int = 1
+    ) -> Iterator[tuple[int, RecordBatch]]:
+        """This rank's batches from the document at `position` on, each with its first one's place.
+
+        Batches are dealt in turn, so the ranks together read what one process would. An epoch's
+        incomplete last batch is left out.
+        """
         per_epoch = self.documents // self.size
         epoch, skip = divmod(position // self.size, per_epoch)
         while True:
-            batches = self.shards.batches(self.size, seed=self.seed + epoch)
-            for place, batch in enumerate(batches):
-                if skip <= place < per_epoch:
-                    yield batch
+            batches = self.shards.batches(self.size, seed=self.seed + epoch, skip=skip * self.size)
+            first = epoch * per_epoch + skip
+            for number, batch in enumerate(islice(batches, per_epoch - skip), first):
+                if number % ranks == rank:
+                    yield number * self.size, batch
             epoch, skip = epoch + 1, 0

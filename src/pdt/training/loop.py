@@ -3,20 +3,19 @@
 Paper: §6, Table 2.
 """
 
-import json
+import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from pdt.config import PdtConfig
-from pdt.errors import BindingMismatch, TrainingStopped, UsageError
+from pdt.errors import TrainingStopped, UsageError
 from pdt.model.pdt import ParallelDecoder
-from pdt.objective.total import total_loss
 from pdt.records.batch import RecordBatch, RecordShards
+from pdt.terms import CodebookStart
 from pdt.training.assignment import assign_lanes, draw_assignment
+from pdt.training.binding import bind_run
 from pdt.training.checkpoint import (
     Progress,
     latest_checkpoint,
@@ -26,17 +25,23 @@ from pdt.training.checkpoint import (
     restore_optimizer,
     save_checkpoint,
 )
+from pdt.training.codebooks import take_codes
 from pdt.training.curriculum import Stage, apply_manifest, stage_at, stages_of
 from pdt.training.documents import DocumentStream
-from pdt.training.losses import compute_losses
+from pdt.training.engine import Engine
+from pdt.training.held_out import HeldOut
+from pdt.training.metrics import STEP, Metrics, append_metrics, forget_later_metrics
 from pdt.training.optimizer import build_optimizer, learning_rate_at, take_step
+from pdt.training.preflight import check_run
+from pdt.training.ranks import Ranks
+from pdt.training.tally import Tally, gate_values
 
-METRICS = "metrics.jsonl"
-Metrics = dict[str, Any]
+Watch = Callable[[Metrics], None]
+"""Is handed every line of metrics as it is written."""
 
 
 class Trainer:
-    """One run in one directory, on one process."""
+    """One run in one directory, on one process or on many."""
 
     def __init__(
         self,
@@ -44,95 +49,148 @@ class Trainer:
         shards: RecordShards,
         run: Path,
         progress: Progress | None = None,
+        *,
+        inputs: Mapping[str, Any] | None = None,
+        ranks: Ranks | None = None,
     ) -> None:
-        check_records(model.config, shards)
+        """`inputs` is what else the run's manifest names: where the model came from."""
         self.model, self.run, self.config = model, run, model.config.training
-        self.progress = progress or Progress()
-        self.optimizer = build_optimizer(model, self.config)
-        self.stream = DocumentStream(
-            shards, batch_documents=self.config.optimizer.batch_documents, seed=self.config.seed
-        )
+        self.progress, self.ranks = progress or Progress(), ranks or Ranks()
+        with self.ranks.together():
+            check_run(model, shards, run, self.ranks.count)
+            if progress is None and model.config.notes.codebook_start is CodebookStart.STATES:
+                take_codes(model, shards, self.config.seed)
+            size = self.config.optimizer.batch_documents
+            self.stream = DocumentStream(shards, batch_documents=size, seed=self.config.seed)
+            self.held_out = HeldOut(shards, self.config)
+            if self.ranks.first:
+                run.mkdir(parents=True, exist_ok=True)
+                bind_run(run, model, shards, inputs)
         self.borders = {stage.stop_step for stage in stages_of(self.config)}
         model.recompute = self.config.recompute
-        run.mkdir(parents=True, exist_ok=True)
+        self.engine = Engine(model, self.ranks)
+        self.optimizer = build_optimizer(model, self.config)
 
     @classmethod
-    def resume(cls, shards: RecordShards, run: Path, config: PdtConfig) -> "Trainer":
-        """Take up the newest whole checkpoint of the run."""
-        remove_partial(run)
-        directory = latest_checkpoint(run)
-        if directory is None:
-            raise UsageError(f"{run} holds no whole checkpoint.\nStart the run without --resume.")
-        model, tensors, progress = load_checkpoint(directory, config)
-        trainer = cls(model, shards, run, progress)
-        restore_optimizer(model, trainer.optimizer, tensors)
-        _forget_later_metrics(run / METRICS, progress.step)
+    def resume(
+        cls, shards: RecordShards, run: Path, config: PdtConfig, *, ranks: Ranks | None = None
+    ) -> "Trainer":
+        """Take up the newest whole checkpoint of the run, on any number of ranks."""
+        ranks = ranks or Ranks()
+        found = ""
+        with ranks.together():
+            if ranks.first:
+                remove_partial(run)
+                found = str(_newest(run))
+        directory = Path(ranks.told(found))
+        with ranks.together():
+            model, progress = load_checkpoint(directory, config)
+        trainer = cls(model, shards, run, progress, ranks=ranks)
+        with ranks.together():
+            restore_optimizer(model, trainer.optimizer, directory)
+            if ranks.first:
+                forget_later_metrics(run, progress.step)
         return trainer
 
     @property
     def steps(self) -> int:
         return self.config.scaled(self.config.steps)
 
-    def train(
-        self, until: int | None = None, *, watch: Callable[[Metrics], None] = lambda metrics: None
-    ) -> None:
+    def train(self, until: int | None = None, *, watch: Watch = lambda metrics: None) -> None:
         """Run to step `until`, by default to the end of the curriculum, and save there."""
-        batches = self.stream.batches(self.progress.position)
+        ranks = self.ranks
+        batches = self.stream.batches(self.progress.position, rank=ranks.rank, ranks=ranks.count)
         end = self.steps if until is None else min(self.steps, until)
         while self.progress.step < end:
             started = time.perf_counter()
             metrics = self._step(batches)
             metrics["seconds"] = time.perf_counter() - started
-            with (self.run / METRICS).open("a", encoding="utf-8") as file:
-                file.write(json.dumps(metrics) + "\n")
-            watch(metrics)
+            self._log(metrics, watch)
             step = self.progress.step
+            if step in self.borders:
+                self._evaluate(watch)
             if step % self.config.save_steps == 0 or step in self.borders or step == end:
                 self.save()
 
     def save(self) -> None:
         try:
-            save_checkpoint(self.run, self.model, self.optimizer, self.progress)
-            prune_checkpoints(self.run, self.model.config)
+            save_checkpoint(self.run, self.engine, self.optimizer, self.progress)
+            with self.ranks.together():
+                if self.ranks.first:
+                    prune_checkpoints(self.run, self.model.config)
         except OSError as error:
             raise self._stopped(f"the checkpoint could not be written ({error})") from error
 
-    def _step(self, batches: Iterator[RecordBatch]) -> Metrics:
-        step, position = self.progress.step, self.progress.position
+    def _log(self, metrics: Metrics, watch: Watch) -> None:
+        try:
+            with self.ranks.together():
+                if self.ranks.first:
+                    append_metrics(self.run, metrics)
+        except OSError as error:
+            raise self._stopped(f"the metrics could not be written ({error})") from error
+        if self.ranks.first:
+            watch(metrics)
+
+    def _evaluate(self, watch: Watch) -> None:
+        """Measure the stage that ends here; before the save, so that no checkpoint lacks it."""
+        if self.held_out.documents:
+            last = self.progress.step - 1
+            measured = self.held_out.evaluate(self.engine, stage_at(self.config, last))
+            self._log({**measured, "step": last}, watch)
+
+    def _step(self, batches: Iterator[tuple[int, RecordBatch]]) -> Metrics:
+        step, size = self.progress.step, self.config.optimizer
         stage = stage_at(self.config, step)
         apply_manifest(self.model, stage)
-        sums: dict[str, float] = {}
-        for _ in range(self.config.optimizer.accumulation):
-            batch = next(batches)
-            for name, value in self._accumulate(batch, position, stage).items():
-                sums[name] = sums.get(name, 0.0) + value / self.config.optimizer.accumulation
-            position += len(batch.record_ids)
-        norm = take_step(self.model, self.optimizer, self.config, step).item()
+        tally, trouble = Tally(), ""
+        turns = size.accumulation // self.ranks.count
+        for turn in range(turns):
+            place, batch = next(batches)
+            last = turn + 1 == turns
+            trouble = self._accumulate(batch, place, stage, tally, last=last) or trouble
+        norm = self.engine.gradient_norm().item()
+        self._stop_all_on(trouble, norm)
+        take_step(self.model, self.optimizer, self.config, step, norm)
+        position = self.progress.position + size.batch_documents * size.accumulation
         self.progress = Progress(step + 1, position)
+        tally = tally.of_all(self.ranks, self.model.config)
         return {
+            "kind": STEP,
             "step": step,
             "stage": stage.number,
             "documents": position,
+            "step_documents": tally.documents,
             "learning_rate": learning_rate_at(self.config, step),
             "gradient_norm": norm,
-            **sums,
+            **tally.numbers(),
+            **gate_values(self.model),
         }
 
-    def _accumulate(self, batch: RecordBatch, position: int, stage: Stage) -> dict[str, float]:
+    def _accumulate(
+        self, batch: RecordBatch, position: int, stage: Stage, tally: Tally, *, last: bool
+    ) -> str:
+        """Add a batch to gradients and tally; returns what is wrong with its loss."""
         places = range(position, position + len(batch.record_ids))
         lanes = self.model.config.lanes.count
         batch = assign_lanes(batch, draw_assignment(self.config.seed, places, lanes))
-        computed = compute_losses(self.model, batch, stage.plan, stage.losses)
-        total = total_loss(computed.parts, self.model.config.objective)
-        if not torch.isfinite(total):
-            parts = {loss.value: part.item() for loss, part in computed.parts.items()}
-            raise self._stopped(f"the loss of {', '.join(batch.record_ids)} is {parts}")
-        (total / self.config.optimizer.accumulation).backward()
-        watched = {loss.value: part.item() for loss, part in computed.parts.items()}
-        if computed.usage_deficit_M is not None:
-            deficits = computed.usage_deficit_M.tolist()
-            watched |= {f"usage_deficit_{m}": value for m, value in enumerate(deficits)}
-        return {"loss": total.item(), **watched}
+        total, computed = self.engine.losses(batch, stage.plan, stage.losses)
+        # FSDP takes the mean over ranks, and each has its share of the step's batches.
+        share = self.ranks.count / self.config.optimizer.accumulation
+        self.engine.backward(total * share, last=last)
+        tally.add(batch, computed, total)
+        if math.isfinite(total.item()):
+            return ""
+        parts = {loss.value: part.item() for loss, part in computed.parts.items()}
+        return f"the loss of {', '.join(batch.record_ids)} is {parts}"
+
+    def _stop_all_on(self, trouble: str, norm: float) -> None:
+        """Before the step is taken: a loss of one rank, or the gradient of all, is no number."""
+        with self.ranks.together():
+            if trouble:
+                raise self._stopped(trouble)
+        if not math.isfinite(norm):
+            with self.ranks.together():
+                raise self._stopped(f"the norm of the gradient is {norm}")
 
     def _stopped(self, reason: str) -> TrainingStopped:
         last = latest_checkpoint(self.run)
@@ -142,36 +200,11 @@ class Trainer:
         )
 
 
-def check_records(config: PdtConfig, shards: RecordShards) -> None:
-    """Refuse records whose labels were cut for another model, before the first step."""
-    of = shards.config
-    rows = [
-        ("lanes.count", of.lanes.count, config.lanes.count),
-        ("lanes.block_tokens", of.lanes.block_tokens, config.lanes.block_tokens),
-        ("planner.nodes", of.planner.nodes, config.planner.nodes),
-        ("planner.width", of.planner.width, config.planner.width),
-        ("heads.fact_width", of.heads.fact_width, config.heads.fact_width),
-    ]
-    wrong = [row for row in rows if row[1] != row[2]]
-    if wrong:
-        raise BindingMismatch(
-            f"{shards.directory} was compiled for another model.",
-            wrong,
-            "Compile the documents again with this configuration.",
-            sides=("records", "model"),
+def _newest(run: Path) -> Path:
+    directory = latest_checkpoint(run)
+    if directory is None:
+        raise UsageError(
+            f"{run} holds no whole checkpoint.\n"
+            "Remove what is there, and start the run without --resume."
         )
-
-
-def _forget_later_metrics(path: Path, step: int) -> None:
-    """Lines of steps that the run will take again."""
-    if not path.is_file():
-        return
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    kept = []
-    for line in lines:
-        try:
-            if json.loads(line)["step"] < step:
-                kept.append(line)
-        except json.JSONDecodeError:  # the line a killed run was writing
-            continue
-    path.write_text("".join(kept), encoding="utf-8")
+    return directory

@@ -12,7 +12,7 @@ from torch import Tensor
 from pdt.model.pdt import ParallelDecoder, Prompt
 from pdt.model.planner import PlanSet
 from pdt.notes.bus import NotesBus
-from pdt.objective.channel import codebook_loss, commitment_loss, usage_deficit
+from pdt.objective.channel import code_counts, codebook_loss, commitment_loss, usage_deficit
 from pdt.objective.fact_write import fact_write_loss
 from pdt.objective.matching import in_teacher_order, match_plans
 from pdt.objective.note import note_loss
@@ -34,6 +34,10 @@ class Computed:
 
     parts: dict[Loss, Tensor] = field(default_factory=dict)
     usage_deficit_M: Tensor | None = None
+    code_counts_MC: Tensor | None = None
+    """How often the notes of the batch chose each code."""
+    rolled_out: bool = False
+    """Were the sections written, or the prompt alone read?"""
 
 
 def oracle_plans(batch: RecordBatch) -> PlanSet:
@@ -67,9 +71,10 @@ def compute_losses(
         )
     if set(counted) - WITHOUT_ROLLOUT:
         rollout = roll_out(model, model.open_lanes(prompt, plans), batch.section_tokens_BKT)
+        computed.rolled_out = True
         _execution_losses(model, batch, plans, rollout, counted, computed)
         if NOTE_LOSSES & set(counted) and rollout.bus.blocks:
-            _note_losses(model, rollout.bus, counted, computed)
+            note_losses(model, rollout.bus, counted, computed)
     return computed
 
 
@@ -106,7 +111,12 @@ def _execution_losses(
 ) -> None:
     h_BKUD, heads = rollout.h_BKUD, model.heads
     makers: dict[Loss, Callable[[], Tensor]] = {
-        Loss.TOKEN: lambda: token_loss(rollout.scores_BKT, batch.token_valid_BKT),
+        Loss.TOKEN: lambda: token_loss(
+            rollout.scores_BKT,
+            batch.token_valid_BKT,
+            batch.dependency_token_BKT,
+            model.config.objective.dependency_token,
+        ),
         Loss.PROGRESS: lambda: progress_loss(
             heads.progress(h_BKUD, plans.nodes_BKNP), batch.active_node_BKU, batch.node_valid_BKN
         ),
@@ -117,9 +127,10 @@ def _execution_losses(
     computed.parts |= {loss: make() for loss, make in makers.items() if loss in counted}
 
 
-def _note_losses(
+def note_losses(
     model: ParallelDecoder, bus: NotesBus, counted: Collection[Loss], computed: Computed
 ) -> None:
+    """What notes teach: they are told apart, near their codes, and use all of them. Paper: §5.2."""
     vq, M = model.note_writer.vq, model.config.notes.codebooks
     written_K = [note.written_BKE for note in bus.blocks]
     written = torch.cat([w for w in written_K if w is not None], dim=1)  # [B, W, E]
@@ -129,6 +140,7 @@ def _note_losses(
     rows = vq.decode(codes)  # the same values as `vectors`, with the codebook's gradient
     deficit_M = usage_deficit(written, codes, vq.codebooks, sent)
     computed.usage_deficit_M = deficit_M.detach()
+    computed.code_counts_MC = code_counts(codes, sent, vq.codebooks.shape[1])
     temperature = model.config.objective.note_temperature
     makers: dict[Loss, Callable[[], Tensor]] = {
         Loss.NOTE: lambda: note_loss(vectors, written, sent, temperature),

@@ -7,6 +7,7 @@ import math
 
 import torch
 from torch import Tensor
+from torch.distributed.tensor import DTensor
 
 from pdt.config import TrainingConfig
 from pdt.model.pdt import ParallelDecoder
@@ -17,8 +18,12 @@ def build_optimizer(model: ParallelDecoder, config: TrainingConfig) -> torch.opt
 
     Paper: Appendix A.
     """
+    sharded: list[torch.nn.Parameter] = []
+    whole: list[torch.nn.Parameter] = []  # torch steps over many tensors of one kind at once
+    for _, parameter in learned_parameters(model):
+        (sharded if isinstance(parameter, DTensor) else whole).append(parameter)
     return torch.optim.AdamW(
-        [parameter for _, parameter in learned_parameters(model)],
+        [{"params": parameters} for parameters in (sharded, whole) if parameters],
         lr=config.optimizer.learning_rate,
         weight_decay=config.optimizer.weight_decay,
     )
@@ -44,14 +49,23 @@ def learning_rate_at(config: TrainingConfig, step: int) -> float:
 
 
 def take_step(
-    model: ParallelDecoder, optimizer: torch.optim.Optimizer, config: TrainingConfig, step: int
-) -> Tensor:
-    """Clip the accumulated gradients, step, and forget them; returns their norm before clipping."""
-    norm = torch.nn.utils.clip_grad_norm_(
-        [p for _, p in learned_parameters(model) if p.grad is not None], config.optimizer.clip_norm
-    )
+    model: ParallelDecoder,
+    optimizer: torch.optim.Optimizer,
+    config: TrainingConfig,
+    step: int,
+    norm: float,
+) -> None:
+    """Clip the accumulated gradients, whose norm is given, step, and forget them."""
+    kept = min(1.0, config.optimizer.clip_norm / (norm + 1e-6))
+    for _, parameter in learned_parameters(model):
+        if parameter.grad is not None:
+            local(parameter.grad).mul_(kept)
     for group in optimizer.param_groups:
         group["lr"] = learning_rate_at(config, step)
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)
-    return norm
+
+
+def local(tensor: Tensor) -> Tensor:
+    """This rank's part of a sharded tensor; any other as it is."""
+    return tensor.to_local() if isinstance(tensor, DTensor) else tensor

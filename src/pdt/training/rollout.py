@@ -19,6 +19,8 @@ from pdt.objective.token import scoring_states, token_nll
 
 Score = Callable[[Tensor, Tensor], Tensor]
 """What is kept of a block's logits and tokens; the logits themselves are given up."""
+EditBus = Callable[[NotesBus], NotesBus]
+"""What a block reads instead of the notes that were written."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +40,12 @@ def roll_out(
     tokens_BKT: Tensor,
     *,
     may_read_KK: Tensor | None = None,
+    edit_bus: EditBus = lambda bus: bus,
     score: Score = token_nll,
 ) -> Rollout:
     """Write the target sections from an open frontier; tokens below 0 pad a shorter lane.
+
+    `edit_bus` intervenes on what lanes read; what they write is committed as it is.
 
     Paper: §6.
     """
@@ -51,7 +56,8 @@ def roll_out(
     scores, finals = [], []
     for block, tokens in enumerate(tokens_BKT.split(tau, dim=2)):
         fork = fork_BKTD[:, :, block * tau : (block + 1) * tau]
-        h = model.advance_stacks(frontier, fork, model.read_notes(bus, block, may_read_KK))
+        notes = model.read_notes(edit_bus(bus), block, may_read_KK)
+        h = model.advance_stacks(frontier, fork, notes)
         scores.append(_score_block(model, score, scoring_states(before_BKD, h), tokens))
         finals.append(_last_states(h, lengths_BK - block * tau))
         before_BKD = h[:, :, -1]

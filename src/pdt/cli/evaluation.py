@@ -1,0 +1,287 @@
+"""`pdt eval`: run the protocol on a checkpoint, read its report."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from pdt.cli.options import AsJson, Out, Seed
+from pdt.terms import Split
+
+if TYPE_CHECKING:
+    from pdt.evaluation.calibration import Calibration
+    from pdt.evaluation.judgments import Screen
+    from pdt.evaluation.results import Raw, Results
+    from pdt.evaluation.run import Evaluation
+
+app = typer.Typer(help="Judge a checkpoint by the paper's protocol.", no_args_is_help=True)
+
+
+@app.command("run")
+def run(
+    records: Annotated[Path, typer.Argument(help="A compiled corpus with held-out documents.")],
+    model: Annotated[Path, typer.Option("--model", help="A bus checkpoint or saved model.")],
+    out: Out,
+    self_only: Annotated[
+        Path | None,
+        typer.Option("--self-only", help="The self-only checkpoint.", show_default=False),
+    ] = None,
+    documents: Annotated[int, typer.Option(min=2, help="Held-out documents to judge on.")] = 256,
+    batch: Annotated[int, typer.Option(min=2, help="Documents written side by side.")] = 32,
+    plan: Annotated[
+        str, typer.Option(help="learned or oracle: what every other condition starts from.")
+    ] = "learned",
+    conditions: Annotated[
+        list[str] | None,
+        typer.Option("--condition", help="Only this condition; repeat.", show_default=False),
+    ] = None,
+    split: Annotated[Split, typer.Option(help="The split to judge on.")] = Split.TEST,
+    screen: Annotated[
+        str, typer.Option(help="exact (Chronicle) or nli: whose judgments the tables use.")
+    ] = "exact",
+    nli: Annotated[
+        str | None,
+        typer.Option("--nli", help="A cross-encoder to screen with too.", show_default=False),
+    ] = None,
+    calibration: Annotated[
+        Path | None,
+        typer.Option("--calibration", help="Its frozen threshold.", show_default=False),
+    ] = None,
+    resamples: Annotated[int, typer.Option(min=100, help="Bootstrap resamples.")] = 10_000,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Write under every condition, score, and report. Exit code 1 when a gate is unmet."""
+    from pdt.evaluation.conditions import Weights
+    from pdt.evaluation.longform import LongformLimits
+    from pdt.evaluation.report import all_met, conclude, write_report
+    from pdt.evaluation.results import EvaluationSettings
+    from pdt.evaluation.run import Evaluation, load_for_evaluation
+    from pdt.provenance import MANIFEST, refuse_existing, sha256_file
+    from pdt.records.batch import RecordShards
+    from pdt.terms import NotesCondition
+
+    refuse_existing(out)
+    one_of("--plan", plan, ("learned", "oracle"))
+    one_of("--screen", screen, ("exact", "nli"))
+    screens, frozen = _screens(screen, nli, calibration)
+    shards = RecordShards(records, split=split)
+    bus, digest = load_for_evaluation(model, NotesCondition.BUS)
+    models, digests = {Weights.BUS: bus}, {"bus": digest}
+    if self_only is not None:
+        control, digest = load_for_evaluation(self_only, NotesCondition.SELF_ONLY)
+        models[Weights.SELF_ONLY], digests["self_only"] = control, digest
+    settings = EvaluationSettings.model_validate(
+        {
+            "documents": documents,
+            "batch": batch,
+            "plan": plan,
+            "conditions": tuple(conditions or ()),
+            "screen": screen,
+            "max_tokens": shards.config.records.limits.section_tokens.max,
+            "longform": LongformLimits.of(shards.config),
+            "block_tokens": bus.config.lanes.block_tokens,
+            "window_blocks": bus.config.notes.window_blocks,
+            "seed": seed,
+            "resamples": resamples,
+        }
+    )
+    evaluation = Evaluation(shards, models, settings, screens, calibration=frozen)
+    raw = _with_progress(evaluation)
+    results = conclude(raw, settings, digests)
+    config = {
+        "settings": settings.model_dump(mode="json"),
+        "model": bus.config.model_dump(mode="json"),
+        "calibration": None if frozen is None else frozen.model_dump(mode="json"),
+    }
+    inputs = {"records": sha256_file(records / MANIFEST), **digests}
+    write_report(out, raw, results, config=config, inputs=inputs)
+    _show(results, out, as_json)
+    if not all_met(results.gates):
+        raise typer.Exit(1)
+
+
+@app.command("calibrate")
+def calibrate(
+    records: Annotated[Path, typer.Argument(help="A compiled corpus, disjoint from the judged.")],
+    nli: Annotated[str, typer.Option("--nli", help="A cross-encoder's directory, or canonical.")],
+    out: Annotated[Path, typer.Option("--out", help="The calibration file to write, once.")],
+    split: Annotated[Split, typer.Option(help="train or validation.")] = Split.VALIDATION,
+    documents: Annotated[int, typer.Option(min=1, help="Documents of teacher prose.")] = 64,
+) -> None:
+    """Choose the NLI screen's threshold on teacher prose; it is frozen from then on."""
+    from functools import partial
+
+    from pdt.errors import UsageError
+    from pdt.evaluation.calibration import calibrate, freeze
+    from pdt.evaluation.held_out import teacher_prose
+    from pdt.evaluation.nli import evidence_scores, load_cross_encoder
+    from pdt.records.batch import RecordShards
+    from pdt.tokenizer import load_tokenizer
+
+    if out.exists():
+        raise UsageError(
+            f"{out} exists. A threshold is calibrated once and then frozen (§7.2).\n"
+            "Use it as it is, or name another file for another cross-encoder."
+        )
+    shards = RecordShards(records, split=split)
+    prose = teacher_prose(
+        shards, load_tokenizer(shards.config.records.tokenizer), documents=documents
+    )
+    encoder = load_cross_encoder(nli)
+    found = calibrate(encoder.identity, partial(evidence_scores, encoder), prose)
+    freeze(found, out)
+    print(
+        f"threshold {found.threshold:.4f} on {len(prose)} documents: finds {found.finds:.1%} of "
+        f"what is there, refuses {found.refuses_hard_negatives:.1%} of hard negatives and "
+        f"{found.refuses_absent:.1%} of absent facts"
+    )
+
+
+@app.command("nli-train")
+def nli_train(
+    data: Annotated[Path, typer.Argument(help="SNLI training pairs as JSON lines.")],
+    test: Annotated[Path, typer.Option("--test", help="SNLI test pairs.")],
+    encoder: Annotated[Path, typer.Option("--encoder", help="all-MiniLM-L6-v2 (make encoder).")],
+    out: Out,
+    pairs: Annotated[
+        int, typer.Option(min=32, help="Training pairs, spread over the file.")
+    ] = 8384,
+    test_pairs: Annotated[int, typer.Option(min=1, help="Held-out pairs.")] = 1000,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Fine-tune a small NLI cross-encoder, where the canonical one cannot be had."""
+    from pdt.evaluation.nli_train import train_cross_encoder
+    from pdt.provenance import refuse_existing
+
+    refuse_existing(out)
+    summary = train_cross_encoder(
+        data, test, encoder, out, pairs=pairs, test_pairs=test_pairs, seed=seed,
+        watch=lambda line: typer.echo(line, err=True),
+    )  # fmt: skip
+    if as_json:
+        print(json.dumps(summary, indent=2))
+    else:
+        print(
+            f"{out}: {summary['accuracy']:.1%} of {summary['test_pairs']} held-out pairs, after "
+            f"{summary['pairs']} in {summary['seconds']:.0f} s"
+        )
+
+
+@app.command("report")
+def report(
+    directory: Annotated[Path, typer.Argument(help="A directory of `pdt eval run`.")],
+    as_json: AsJson = False,
+) -> None:
+    """Show the gates of a finished evaluation. Exit code 1 when one is unmet."""
+    from pdt.evaluation.report import all_met
+    from pdt.evaluation.results import read_results
+
+    results = read_results(directory)
+    _show(results, directory, as_json)
+    if not all_met(results.gates):
+        raise typer.Exit(1)
+
+
+def verify(
+    directory: Annotated[Path, typer.Argument(help="A directory of `pdt eval run`.")],
+    as_json: AsJson = False,
+) -> None:
+    """Compute an evaluation's tables again from what it stored; any change is found."""
+    from pdt.errors import UsageError
+    from pdt.evaluation.evidence_gates import Verdict
+    from pdt.evaluation.verify import verify_results
+
+    if not directory.is_dir():
+        raise UsageError(f"{directory} is not a directory. Give one of `pdt eval run`.")
+    results, judged = verify_results(directory)
+    met = sum(gate.verdict is Verdict.MET for gate in results.gates)
+    summary = {
+        "directory": str(directory),
+        "measures": len(results.measures),
+        "judgments_made_again": judged,
+        "gates_met": met,
+        "gates": len(results.gates),
+    }
+    if as_json:
+        print(json.dumps(summary, indent=2))
+        return
+    print(
+        f"{directory} is whole: {summary['measures']} measures follow from its lines, {judged} "
+        f"judgments were made again, {met} of {summary['gates']} gates are met."
+    )
+
+
+def one_of(flag: str, value: str, known: tuple[str, ...]) -> None:
+    from pdt.errors import UsageError
+
+    if value not in known:
+        raise UsageError(f"{flag} is {value!r}; give {' or '.join(known)}.")
+
+
+def _screens(
+    screen: str, nli: str | None, calibration: Path | None
+) -> "tuple[dict[str, Screen], Calibration | None]":
+    """The screens that were asked for; an NLI screen needs its frozen threshold."""
+    from pdt.errors import UsageError
+    from pdt.evaluation.calibration import read_calibration
+    from pdt.evaluation.exact import ExactScreen
+    from pdt.evaluation.nli import NliScreen, load_cross_encoder
+
+    screens: dict[str, Screen] = {} if screen == "nli" else {"exact": ExactScreen()}
+    if nli is None and calibration is None and screen != "nli":
+        return screens, None
+    if nli is None or calibration is None:
+        raise UsageError(
+            "The NLI screen needs both --nli and --calibration.\n"
+            "`pdt eval calibrate` makes the calibration from teacher prose."
+        )
+    frozen = read_calibration(calibration)
+    screens["nli"] = NliScreen(load_cross_encoder(nli), frozen)
+    return screens, frozen
+
+
+def _with_progress(evaluation: "Evaluation") -> "Raw":
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description:<40}"), BarColumn(), MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )  # fmt: skip
+    batches, coined = evaluation.batches()
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("reading", total=evaluation.steps(batches, coined))
+
+        def progress(label: str, documents: int) -> None:
+            bar.update(task, description=label, advance=documents)
+
+        evaluation.progress = progress
+        return evaluation.run(batches, coined)
+
+
+def _show(results: "Results", out: Path, as_json: bool) -> None:
+    from pdt.evaluation.tables import gate_row
+
+    if as_json:
+        print(json.dumps(results.model_dump(mode="json"), indent=2, ensure_ascii=False))
+        return
+    table = Table("question", "evidence", "measured", "asked for", "source", "verdict")
+    styles = {"met": "green", "UNMET": "red", "not measured": "yellow"}
+    last = ""
+    for judged in results.gates:
+        question, *cells, verdict = gate_row(judged)
+        shown = question if question != last else ""
+        last = question
+        table.add_row(shown, *cells, f"[{styles[verdict]}]{verdict}[/]")
+    Console().print(table)
+    print(out)

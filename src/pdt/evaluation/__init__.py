@@ -1,0 +1,1 @@
+"""The evaluation protocol: conditions, screens, measures, gates, reports. Paper: §7."""

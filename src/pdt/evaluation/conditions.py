@@ -1,0 +1,95 @@
+"""The conditions of the protocol as data: whose weights, which plan, which edits.
+
+A condition edits plans, notes or the who-may-read table and nothing else; the model and the loop do
+not know which one runs.
+
+Paper: §7.1, §7.3, Table 3.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pdt.errors import UsageError
+
+MUTATE_OWNER = "mutate-owner"
+"""Every note of the lane that owns the document's first dependency carries other codes."""
+
+
+class Weights(StrEnum):
+    """Which checkpoint runs."""
+
+    BUS = "bus"
+    SELF_ONLY = "self_only"
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One way to run the model over the held-out documents."""
+
+    name: str
+    title: str
+    weights: Weights = Weights.BUS
+    oracle: bool = False
+    """The teacher's plans, whatever plan the evaluation is about."""
+    edits: tuple[str, ...] = ()
+    """Interventions as `pdt generate --intervene` takes them, or `MUTATE_OWNER`."""
+    swapped: tuple[int, int] | None = None
+    """Physical lanes whose plans change places."""
+
+    def lane_after(self, lane: int) -> int:
+        """Where the plan of a physical lane stands under this condition."""
+        if self.swapped is None or lane not in self.swapped:
+            return lane
+        first, second = self.swapped
+        return second if lane == first else first
+
+
+ORACLE = Condition("oracle", "oracle plan", oracle=True)
+LEARNED = Condition("learned", "learned plan")
+ZERO = Condition("zero", "zero plan", edits=("zero-plan",))
+SWAP = Condition("swap", "D1/D2 swap", edits=("swap-plans:0,1",), swapped=(0, 1))
+NO_DYNAMIC = Condition("no_dynamic", "notes removed", edits=("remove-notes",))
+SELF_ONLY = Condition("self_only", "self-only", weights=Weights.SELF_ONLY)
+SELF_ONLY_FLOOR = Condition(
+    "self_only_no_dynamic",
+    "self-only, notes removed",
+    weights=Weights.SELF_ONLY,
+    edits=("remove-notes",),
+)
+MUTATED = Condition("mutated", "one producer's codes", edits=(MUTATE_OWNER,))
+EXCHANGED = Condition("exchanged", "another document's notes", edits=("exchange-notes",))
+SCRAMBLED = Condition("scrambled", "scrambled directions", edits=("scramble-notes",))
+CLOSED = Condition("closed_gate", "closed note gate", edits=("close-gate",))
+
+GENERATED = (
+    ORACLE, LEARNED, ZERO, SWAP, NO_DYNAMIC, SELF_ONLY, MUTATED, EXCHANGED, SCRAMBLED, CLOSED,
+)  # fmt: skip
+"""Free generation."""
+BUS = Condition("bus", "bus")
+SCORED = (BUS, NO_DYNAMIC, SELF_ONLY, SELF_ONLY_FLOOR, MUTATED, EXCHANGED, SCRAMBLED, CLOSED)
+"""Teacher forcing (Eq. 10)."""
+COINED = (BUS, NO_DYNAMIC, SELF_ONLY, MUTATED, EXCHANGED, SCRAMBLED, CLOSED)
+"""Free generation in which owners coin a word that was drawn for them."""
+
+
+def chosen_conditions(
+    names: Sequence[str] | None, *, with_self_only: bool, with_learned: bool
+) -> tuple[Condition, ...]:
+    """The conditions of free generation that can run here, all or those named."""
+    known = {condition.name: condition for condition in GENERATED}
+    for name in names or ():
+        if name not in known:
+            raise UsageError(f"There is no condition {name!r}. Conditions: {', '.join(known)}.")
+        if name == SELF_ONLY.name and not with_self_only:
+            raise UsageError("The condition self_only needs its own checkpoint: --self-only DIR.")
+    return tuple(
+        condition
+        for condition in runnable(GENERATED, with_self_only=with_self_only)
+        if (not names or condition.name in names) and (with_learned or condition is not LEARNED)
+    )
+
+
+def runnable(conditions: Sequence[Condition], *, with_self_only: bool) -> tuple[Condition, ...]:
+    """Without a self-only checkpoint its conditions are left out."""
+    return tuple(c for c in conditions if with_self_only or c.weights is Weights.BUS)

@@ -1,0 +1,48 @@
+"""Parallel execution: one lane, three serial lanes and the packed frontier on the same documents.
+
+Depth, time, memory and traces are separate numbers.
+
+Paper: §3.6, Table 3 (parallel execution).
+"""
+
+from pdt.contract import Contract, Index
+
+
+class ExecutionRun(Contract):
+    """One document written one way."""
+
+    side: str
+    """packed, serial or one lane."""
+    record_id: str
+    rounds: Index
+    """Dependent forwards, one after another, that the answer took."""
+    tokens: Index
+    seconds: float
+    """The complete answer."""
+    prefill_seconds: float | None = None
+    decode_seconds: float | None = None
+    barrier_seconds: float | None = None
+    shared_cache_bytes: Index | None = None
+    private_cache_bytes: Index | None = None
+    round_seconds: tuple[float, ...] = ()
+    """The trace: time of each round."""
+
+    @property
+    def tokens_per_second(self) -> float:
+        return self.tokens / self.seconds
+
+
+class Execution(Contract):
+    """The ledger of an evaluation."""
+
+    runs: tuple[ExecutionRun, ...]
+    peak_memory_bytes: Index
+    """Of the whole process, weights included."""
+    documents_per_second: float
+    """Of the free generations of this evaluation, batched."""
+
+    def of_side(self, side: str) -> tuple[ExecutionRun, ...]:
+        return tuple(run for run in self.runs if run.side == side)
+
+
+PACKED, SERIAL, ONE = "packed", "three serial lanes", "one lane"

@@ -1,0 +1,54 @@
+"""The plans of a batch and their addresses: which physical lane holds which teacher outline.
+
+Oracle plans stand on the record's own lanes. A learned plan set is unordered, so the outlines are
+matched to the teacher's by the least cost of Eq. 7: the lane of the matched outline is the address
+at which a fact of that teacher lane is expected.
+
+Paper: §5.1, §7.1.
+"""
+
+from dataclasses import dataclass
+
+import torch
+
+from pdt.model.pdt import ParallelDecoder, Prompt
+from pdt.model.planner import PlanSet
+from pdt.objective.matching import in_teacher_order, match_plans
+from pdt.records.batch import RecordBatch
+from pdt.training.losses import oracle_plans
+
+
+@dataclass(frozen=True)
+class AddressedPlans:
+    """A plan set on its physical lanes."""
+
+    plans: PlanSet
+    lane_of_plan_BK: torch.Tensor
+    """The lane that holds the outline of each teacher lane."""
+
+    def in_teacher_order(self) -> PlanSet:
+        """The same outlines on the teacher's lanes, for teacher forcing."""
+        return in_teacher_order(self.plans, self.lane_of_plan_BK)
+
+
+def given_plans(batch: RecordBatch) -> AddressedPlans:
+    """The teacher's plans, each on its own lane."""
+    documents, lanes = batch.section_lengths_BK.shape
+    return AddressedPlans(oracle_plans(batch), torch.arange(lanes).expand(documents, lanes))
+
+
+@torch.inference_mode()
+def read_batch(model: ParallelDecoder, batch: RecordBatch) -> Prompt:
+    """The prompts below the fork, once for all conditions of a checkpoint."""
+    return model.read_prompt(batch.prompt_tokens_BS.clamp(min=0), batch.prompt_valid_BS.sum(1))
+
+
+@torch.inference_mode()
+def learned_plans(model: ParallelDecoder, batch: RecordBatch, prompt: Prompt) -> AddressedPlans:
+    """The planner's plans, where it put them."""
+    plans = model.plan(prompt)
+    assert plans.validity_BKN is not None
+    matching = match_plans(
+        plans.nodes_BKNP, plans.validity_BKN, batch.plan_targets_BKNP, batch.node_valid_BKN
+    )
+    return AddressedPlans(plans, matching.predicted_of_teacher_BK)

@@ -1,0 +1,258 @@
+"""One evaluation: every condition over every held-out document, then measures, gates and reports.
+
+Paper: §7, Table 3.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+
+from pdt.errors import BindingMismatch, UsageError
+from pdt.evaluation.calibration import Calibration, check_disjoint
+from pdt.evaluation.conditions import (
+    COINED,
+    ORACLE,
+    SCORED,
+    Condition,
+    Weights,
+    chosen_conditions,
+    runnable,
+)
+from pdt.evaluation.execution import Execution, ExecutionRun
+from pdt.evaluation.generate import draw_words, write_batch
+from pdt.evaluation.held_out import HeldOutBatch, coined_batches, held_out_batches
+from pdt.evaluation.judgments import Judgment, Screen
+from pdt.evaluation.latency import measure_execution, peak_memory
+from pdt.evaluation.plans import AddressedPlans, given_plans, learned_plans, read_batch
+from pdt.evaluation.results import EvaluationSettings, Raw
+from pdt.evaluation.score import Scorer
+from pdt.evaluation.written import Written
+from pdt.generation.settings import GenerationSettings
+from pdt.model.pdt import ParallelDecoder, Prompt
+from pdt.model.planner import PlanSet
+from pdt.model.store import check_binding
+from pdt.records.batch import RecordShards
+from pdt.terms import NotesCondition
+from pdt.tokenizer import StudentTokenizer, load_tokenizer
+from pdt.training.preflight import check_records
+
+Progress = Callable[[str, int], None]
+"""What is done now, and how many documents more are done with it."""
+EXECUTION_DOCUMENTS = 4
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """One batch under one checkpoint, before any condition."""
+
+    read: Prompt
+    plans: AddressedPlans
+
+
+@dataclass
+class Evaluation:
+    """The models, the held-out documents and the screens of one evaluation."""
+
+    shards: RecordShards
+    models: Mapping[Weights, ParallelDecoder]
+    settings: EvaluationSettings
+    screens: Mapping[str, Screen]
+    calibration: Calibration | None = None
+    """Of the NLI screen; a document it has seen is not evaluated on."""
+    progress: Progress = lambda label, documents: None
+    raw: Raw = field(default_factory=Raw)
+
+    def __post_init__(self) -> None:
+        self.tokenizer: StudentTokenizer = load_tokenizer(self.shards.config.records.tokenizer)
+        self.shards.require_tokenizer(self.tokenizer.sha256)
+        for model in self.models.values():
+            check_records(model, self.shards)
+            model.eval()
+        if Weights.SELF_ONLY in self.models:
+            check_matched(self.models[Weights.BUS], self.models[Weights.SELF_ONLY])
+        with_self_only = Weights.SELF_ONLY in self.models
+        self.conditions = chosen_conditions(
+            self.settings.conditions,
+            with_self_only=with_self_only,
+            with_learned=self.settings.plan == "learned",
+        )
+        self.scored = runnable(SCORED, with_self_only=with_self_only)
+        self.coined = runnable(COINED, with_self_only=with_self_only)
+        self.writing = GenerationSettings(max_tokens=self.settings.max_tokens)
+
+    def steps(self, batches: Sequence[HeldOutBatch], coined: Sequence[HeldOutBatch]) -> int:
+        """How many document runs there are, for a progress bar."""
+        documents = sum(len(batch.documents) for batch in batches)
+        with_choice = sum(len(batch.documents) for batch in coined)
+        return documents * (len(self.conditions) + len(self.scored)) + with_choice * len(
+            self.coined
+        )
+
+    def batches(self) -> tuple[list[HeldOutBatch], list[HeldOutBatch]]:
+        """All documents, and those in which something is coined."""
+        size, count = self.settings.batch, self.settings.documents
+        batches = held_out_batches(self.shards, self.tokenizer, documents=count, size=size)
+        if self.calibration is not None:
+            check_disjoint(self.calibration, [d for batch in batches for d in batch.documents])
+        return batches, coined_batches(self.shards, self.tokenizer, documents=count, size=size)
+
+    def run(self, batches: Sequence[HeldOutBatch], coined: Sequence[HeldOutBatch]) -> Raw:
+        """Everything that is measured, in memory."""
+        seconds = written = 0.0
+        for batch in batches:
+            self.raw.documents += batch.documents
+            prepared = self._prepare(batch)
+            for condition in self.conditions:
+                begun = time.perf_counter()
+                self.raw.written += self._write(batch, condition, prepared)
+                seconds += time.perf_counter() - begun
+                written += len(batch.documents)
+            scorers = {
+                weights: Scorer(self.models[weights], batch, ready.plans, ready.read)
+                for weights, ready in prepared.items()
+            }
+            for condition in self.scored:
+                label = f"likelihood, {condition.title}"
+                self.progress(label, 0)
+                self.raw.likelihoods += scorers[condition.weights].score(condition)
+                self.progress(label, len(batch.documents))
+        for batch in coined:
+            prepared = self._prepare(batch)
+            words = draw_words(batch.documents, self.settings.seed)
+            for condition in self.coined:
+                self.raw.coined += self._write(batch, condition, prepared, words)
+        self._judge()
+        self.raw.execution = Execution(
+            runs=tuple(self._execution(batches[0])),
+            peak_memory_bytes=peak_memory(),
+            documents_per_second=written / seconds if seconds else 0.0,
+        )
+        return self.raw
+
+    def _prepare(self, batch: HeldOutBatch) -> dict[Weights, _Prepared]:
+        """What every condition of a checkpoint shares: the prompts as read, and the plans."""
+        prepared = {}
+        for weights, model in self.models.items():
+            read = read_batch(model, batch.records)
+            if self.settings.plan == "oracle":
+                plans = given_plans(batch.records)
+            else:
+                plans = learned_plans(model, batch.records, read)
+            prepared[weights] = _Prepared(read, plans)
+        return prepared
+
+    def _write(
+        self,
+        batch: HeldOutBatch,
+        condition: Condition,
+        prepared: Mapping[Weights, _Prepared],
+        words: Sequence[dict[str, str]] | None = None,
+    ) -> list[Written]:
+        label = f"{'writing' if words is None else 'coined words'}, {condition.title}"
+        self.progress(label, 0)
+        ready = prepared[condition.weights]
+        written, _ = write_batch(
+            self.models[condition.weights],
+            self.tokenizer,
+            batch,
+            condition,
+            given_plans(batch.records) if condition is ORACLE else ready.plans,
+            self.writing,
+            read=ready.read,
+            words=words,
+        )
+        self.progress(label, len(batch.documents))
+        return written
+
+    def _judge(self) -> None:
+        """The chosen screen judges all; one beside it the plain runs of the first documents."""
+        documents = {document.record_id: document for document in self.raw.documents}
+        some = {
+            document.record_id for document in self.raw.documents[: self.settings.nli_documents]
+        }
+        for name, screen in self.screens.items():
+            for written in self.raw.written:
+                beside = name != self.settings.screen
+                plain = written.condition in ("oracle", self.settings.plan)
+                if beside and (written.record_id not in some or not plain):
+                    continue
+                judged = screen.judge(
+                    documents[written.record_id], [lane.text for lane in written.lanes]
+                )
+                self.raw.judgments.append(
+                    Judgment(
+                        screen=name,
+                        condition=written.condition,
+                        record_id=written.record_id,
+                        judged=judged,
+                    )
+                )
+                self.progress(f"judging, {name}", 0)
+
+    def _execution(self, batch: HeldOutBatch) -> list[ExecutionRun]:
+        self.progress("latency", 0)
+        model, some = (
+            self.models[Weights.BUS],
+            range(min(EXECUTION_DOCUMENTS, len(batch.documents))),
+        )
+        addressed = self._prepare(batch)[Weights.BUS].plans.plans
+        prompts = [row[row >= 0].tolist() for row in batch.records.prompt_tokens_BS[: len(some)]]
+        return measure_execution(
+            model,
+            self.tokenizer,
+            prompts,
+            [_one(addressed, place) for place in some],
+            [batch.documents[place].record_id for place in some],
+            self.writing,
+        )
+
+
+def _one(plans: PlanSet, document: int) -> PlanSet:
+    row = slice(document, document + 1)
+    return PlanSet(plans.nodes_BKNP[row], plans.valid_BKN[row], plans.scores_BK[row])
+
+
+def load_for_evaluation(path: Path, condition: NotesCondition) -> tuple[ParallelDecoder, str]:
+    """A model directory or a checkpoint of a run, and the digest that names it."""
+    from pdt.model.store import load_model
+    from pdt.provenance import MANIFEST, sha256_file
+
+    directory = path / "model" if (path / "model").is_dir() else path
+    if not directory.is_dir():
+        raise UsageError(f"{path} is not a directory. Give a saved model or a checkpoint.")
+    model = load_model(directory)
+    if model.config.notes.condition is not condition:
+        raise BindingMismatch(
+            f"{directory} was trained under another notes condition.",
+            [("notes.condition", model.config.notes.condition, condition)],
+            "--model takes the bus checkpoint, --self-only the self-only one (§7.1).",
+            sides=("checkpoint", "expected"),
+        )
+    return model, sha256_file(directory / MANIFEST)
+
+
+def check_matched(bus: ParallelDecoder, self_only: ParallelDecoder) -> None:
+    """The control has the same parameters and the same path; only what a lane may read differs."""
+    check_binding(
+        self_only.config, bus.config, Path("the self-only checkpoint"), free=(
+            "notes.condition", "trunk.source", "records.", "objective.", "training.",
+        ),
+    )  # fmt: skip
+    ours, theirs = (
+        {name: tuple(p.shape) for name, p in m.named_parameters()} for m in (bus, self_only)
+    )
+    assert ours == theirs
+    same = all(
+        torch.equal(a, b)
+        for (_, a), (_, b) in zip(bus.trunk.shared(), self_only.trunk.shared(), strict=True)
+    )
+    if not same:
+        raise BindingMismatch(
+            "The self-only checkpoint stands on another trunk.",
+            [("trunk", "other weights", "the bus checkpoint's")],
+            "Train both from one trunk; else the comparison is of trunks.",
+            sides=("self-only", "bus"),
+        )

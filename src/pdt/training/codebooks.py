@@ -1,0 +1,49 @@
+"""A first set of codes taken from what the writer writes, so that notes are told apart at once.
+
+Codes drawn far from every written vector leave most of a codebook dead, and the living few draw all
+notes together before the bus has carried anything (docs/log.md).
+
+Paper: §5.2 leaves the start of the codebooks open.
+"""
+
+import torch
+from torch import Tensor
+
+from pdt.errors import UsageError
+from pdt.model.pdt import ParallelDecoder
+from pdt.records.batch import RecordShards
+from pdt.training.losses import oracle_plans
+from pdt.training.rollout import roll_out
+
+BATCH = 8
+
+
+@torch.no_grad()
+def take_codes(model: ParallelDecoder, shards: RecordShards, seed: int) -> None:
+    """Every code becomes a subvector of a different note of the first documents, by the seed."""
+    books_MCe = model.note_writer.vq.codebooks
+    M, C, _ = books_MCe.shape
+    written = _written(model, shards, seed, least=2 * C)
+    if len(written) < C:
+        raise UsageError(
+            f"{shards.directory} publishes {len(written)} notes, and a codebook has {C} codes.\n"
+            "Compile more documents, or set notes.codebook_start=drawn."
+        )
+    generator = torch.Generator().manual_seed(seed)
+    for m, book in enumerate(written.unflatten(-1, (M, -1)).unbind(1)):
+        books_MCe[m] = book[torch.randperm(len(book), generator=generator)[:C]]
+
+
+def _written(model: ParallelDecoder, shards: RecordShards, seed: int, *, least: int) -> Tensor:
+    """What the lanes write with the teacher's plans: [at least `least`, E], or all there is."""
+    found: list[Tensor] = []
+    for batch in shards.batches(BATCH, seed=seed):
+        lengths_B = batch.prompt_valid_BS.sum(1)
+        prompt = model.read_prompt(batch.prompt_tokens_BS.clamp(min=0), lengths_B)
+        frontier = model.open_lanes(prompt, oracle_plans(batch))
+        for note in roll_out(model, frontier, batch.section_tokens_BKT).bus.blocks:
+            assert note.written_BKE is not None
+            found.append(note.written_BKE[note.published_BK])
+        if sum(map(len, found)) >= least:
+            break
+    return torch.cat(found) if found else torch.empty(0, model.config.reads.memory_width)

@@ -1,0 +1,80 @@
+"""A small held-out Chronicle corpus and tiny models for it, for tests of the evaluation."""
+
+from functools import cache
+from pathlib import Path
+
+from pdt.config import PdtConfig, load_config
+from pdt.evaluation.held_out import HeldOutDocument, held_out
+from pdt.evaluation.longform import LongformLimits
+from pdt.evaluation.results import EvaluationSettings
+from pdt.records.batch import RecordShards
+from pdt.records.corpus import compile_corpus
+from pdt.sources.chronicle.dials import turn_dials
+from pdt.sources.chronicle.meter import Meter
+from pdt.teacher.chronicle import Chronicle
+from pdt.teacher.document import TaughtDocument
+from pdt.terms import Split
+from pdt.tokenizer import load_tokenizer
+
+SMALL = [
+    "trunk.shape.layers=2",
+    "trunk.shape.width=32",
+    "trunk.shape.query_heads=2",
+    "trunk.shape.kv_heads=2",
+    "trunk.shape.head_width=16",
+    "trunk.shape.feed_forward=32",
+    "lanes.fork_layer=1",
+    "planner.width=32",
+    "planner.heads=2",
+    "planner.feed_forward=32",
+    "reads.memory_width=32",
+    "reads.width=32",
+    "reads.heads=2",
+    "heads.width=32",
+    "heads.fact_width=32",
+]
+
+
+def small_config(*overrides: str) -> PdtConfig:
+    return load_config("nano", overrides=[*SMALL, *overrides])
+
+
+@cache
+def chronicle_documents(count: int, split: Split = Split.TEST) -> tuple[TaughtDocument, ...]:
+    """Documents of which most coin a name."""
+    tokenizer = load_tokenizer(load_config("nano").records.tokenizer)
+    dials = turn_dials("nano", ["coined_share=0.75", "bits=[2]"])
+    chronicle = Chronicle(7, split, dials, Meter(tokenizer))
+    return tuple(document.taught for document in chronicle.documents(count))
+
+
+def chronicle_shards(
+    path: Path, count: int = 4, split: Split = Split.TEST
+) -> tuple[RecordShards, PdtConfig]:
+    config = small_config()
+    lines = [d.model_dump_json() for d in chronicle_documents(count, split)]
+    (path / "documents.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    compile_corpus([path / "documents.jsonl"], path / "records", config)
+    return RecordShards(path / "records"), config
+
+
+def held_out_pairs(shards: RecordShards) -> list[tuple[HeldOutDocument, TaughtDocument]]:
+    tokenizer = load_tokenizer(shards.config.records.tokenizer)
+    return [
+        (held_out(row, tokenizer), TaughtDocument.model_validate_json(row["document"]))
+        for shard in shards.shards
+        for row in shard.rows()
+    ]
+
+
+def small_settings(config: PdtConfig, **changes: object) -> EvaluationSettings:
+    values: dict[str, object] = {
+        "documents": 4,
+        "batch": 4,
+        "max_tokens": 70,
+        "longform": LongformLimits.of(config),
+        "block_tokens": config.lanes.block_tokens,
+        "window_blocks": config.notes.window_blocks,
+        "resamples": 200,
+    }
+    return EvaluationSettings.model_validate(values | changes)

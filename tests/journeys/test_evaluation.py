@@ -1,0 +1,299 @@
+"""A whole evaluation on tiny untrained models: every condition, every file, every table."""
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from pdt.errors import BindingMismatch, PdtError
+from pdt.evaluation.conditions import COINED, GENERATED, SCORED, Weights
+from pdt.evaluation.exact import ExactScreen
+from pdt.evaluation.page import render_page
+from pdt.evaluation.report import MADE_BY, conclude, write_report
+from pdt.evaluation.results import Raw, Results, read_raw, read_results
+from pdt.evaluation.run import Evaluation
+from pdt.evaluation.verify import verify_results
+from pdt.model.build import random_model
+from pdt.model.pdt import ParallelDecoder
+from pdt.provenance import MANIFEST, write_manifest
+from pdt.records.batch import RecordShards
+from tests.conftest import open_model
+from tests.evaluations import chronicle_shards, small_config, small_settings
+
+Ran = tuple[Raw, Results, Path]
+
+
+def small_models() -> dict[Weights, ParallelDecoder]:
+    bus = open_model(small_config())
+    control = random_model(small_config("notes.condition=self_only"))
+    control.load_state_dict(bus.state_dict())
+    return {Weights.BUS: bus, Weights.SELF_ONLY: control}
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> RecordShards:
+    return chronicle_shards(tmp_path_factory.mktemp("corpus"), 4)[0]
+
+
+@pytest.fixture(scope="module")
+def ran(corpus: RecordShards, tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    torch.manual_seed(0)
+    settings = small_settings(corpus.config)
+    evaluation = Evaluation(corpus, small_models(), settings, {"exact": ExactScreen()})
+    raw = evaluation.run(*evaluation.batches())
+    results = conclude(raw, settings, {"bus": "0" * 64})
+    out = tmp_path_factory.mktemp("result") / "out"
+    config = {"settings": settings.model_dump(mode="json")}
+    write_report(out, raw, results, config=config, inputs={"bus": "0" * 64})
+    return raw, results, out
+
+
+@pytest.mark.paper("§7.1", "Table 3")
+def test_every_condition_writes_scores_and_coins(ran: Ran) -> None:
+    raw, results, _ = ran
+    coined = sum(bool(document.choices) for document in raw.documents)
+    assert coined >= 2
+    assert {row.condition for row in raw.written} == {c.name for c in GENERATED}
+    assert len(raw.written) == 4 * len(GENERATED)
+    assert {row.condition for row in raw.likelihoods} == {c.name for c in SCORED}
+    assert {row.condition for row in raw.coined} == {c.name for c in COINED}
+    assert len(raw.coined) == coined * len(COINED)
+    assert len(raw.judgments) == len(raw.written)
+    assert [judged.measure is not None for judged in results.gates[:9]] == [True] * 9
+
+
+@pytest.mark.paper("§7.3", "Eq. 10")
+def test_removed_notes_and_a_closed_gate_are_one_condition_and_others_differ(ran: Ran) -> None:
+    raw, _, _ = ran
+    nll = {(row.condition, row.record_id): row.nll for row in raw.likelihoods}
+    name = raw.documents[0].record_id
+    assert nll["no_dynamic", name] == nll["closed_gate", name]
+    for other in ("no_dynamic", "mutated", "exchanged", "scrambled", "self_only"):
+        assert nll["bus", name] != nll[other, name], other
+
+
+@pytest.mark.paper("§7.3")
+def test_the_intact_bus_scores_what_training_scores(ran: Ran, corpus: RecordShards) -> None:
+    """The same rollout as the trainer's, with learned plans in the teacher's order."""
+    from pdt.terms import Loss, PlanCondition
+    from pdt.training.losses import compute_losses
+
+    raw, _, _ = ran
+    model = small_models()[Weights.BUS]
+    rows = [row for row in raw.likelihoods if row.condition == "bus"]
+    batch = next(corpus.batches(4))
+    with torch.inference_mode():
+        loss = compute_losses(model, batch, PlanCondition.LEARNED, {Loss.TOKEN}).parts[Loss.TOKEN]
+    means = [sum(map(sum, row.nll)) / sum(map(len, row.nll)) for row in rows]
+    assert sum(means) / len(means) == pytest.approx(loss.item(), rel=1e-4)
+
+
+@pytest.mark.paper("§7.1")
+def test_a_swap_moves_the_plans_and_their_addresses(ran: Ran) -> None:
+    raw, _, _ = ran
+    for row in raw.written:
+        moved = row.lane_of_plan != row.unmoved_lane_of_plan
+        assert moved == (row.condition == "swap")
+        if row.condition == "oracle":
+            assert row.lane_of_plan == (0, 1, 2)
+
+
+def test_an_owner_that_writes_the_cue_coins_the_drawn_word(corpus: RecordShards) -> None:
+    """The owner is made to write the cue; what follows is the draw, and only in that lane."""
+    from pdt.evaluation.generate import draw_words
+    from pdt.generation.loop import start
+    from pdt.generation.settings import GenerationSettings
+
+    evaluation = Evaluation(corpus, small_models(), small_settings(corpus.config), {})
+    batch = evaluation.batches()[1][0]
+    document, choice = batch.documents[0], batch.documents[0].choices[0]
+    word = draw_words([document], 0)[0][choice.choice_id]
+    tokens = choice.alternative_tokens[choice.alternatives.index(word)]
+    cue = list(choice.cue_tokens)
+    rules: list[dict[tuple[int, ...], tuple[int, ...]]] = [{choice.cue_tokens: tokens}, {}, {}]
+    generation = start(
+        evaluation.models[Weights.BUS],
+        [[5, 6, 7]],
+        GenerationSettings(max_tokens=12, stop_at_eos=False),
+        tokenizer=evaluation.tokenizer,
+        forced=[[cue, cue, cue]],
+        continuations=[rules],
+    )
+    list(generation.events())
+    written = [writer.tokens for writer in generation.writers[0]]
+    assert tuple(written[0][len(cue) : len(cue) + len(tokens)]) == tokens
+    free = [row[len(cue) : len(cue) + len(tokens)] for row in written[1:]]
+    assert any(tuple(row) != tokens for row in free)
+
+
+def test_draws_are_uniform_and_depend_on_the_seed(ran: Ran) -> None:
+    from collections import Counter
+
+    from pdt.evaluation.generate import draw_words
+
+    document = next(d for d in ran[0].documents if d.choices)
+    choice = document.choices[0]
+    drawn = Counter(draw_words([document], seed)[0][choice.choice_id] for seed in range(400))
+    assert set(drawn) == set(choice.alternatives)
+    assert max(drawn.values()) < 400 / len(choice.alternatives) * 1.35
+
+
+def test_the_stored_lines_are_the_raw_lines(ran: Ran) -> None:
+    raw, results, out = ran
+    assert read_raw(out) == raw
+    assert read_results(out) == results
+
+
+@pytest.fixture
+def copy(ran: Ran, tmp_path: Path) -> Path:
+    """A copy of the result directory that a test may damage."""
+    return Path(shutil.copytree(ran[2], tmp_path / "copy"))
+
+
+def rewrite_manifest(directory: Path) -> None:
+    """What a careful forger does: every digest fits again."""
+    manifest = json.loads((directory / MANIFEST).read_text())
+    write_manifest(directory, made_by=MADE_BY, config=manifest["config"], inputs=manifest["inputs"])
+
+
+@pytest.mark.paper("§7.2")
+def test_a_whole_result_verifies(copy: Path, ran: Ran) -> None:
+    results, judged = verify_results(copy)
+    assert results == ran[1]
+    assert judged == len(ran[0].judgments)
+
+
+NAMES = [
+    "documents.jsonl", "generations.jsonl", "coined.jsonl", "judgments.jsonl",
+    "likelihoods.jsonl", "execution.json", "results.json", "report.md", "report.html",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_changed_or_missing_file_is_found(copy: Path, name: str) -> None:
+    text = (copy / name).read_text()
+    (copy / name).write_text(text.replace("1", "2", 1))
+    with pytest.raises(PdtError, match=name):
+        verify_results(copy)
+    (copy / name).unlink()
+    with pytest.raises(PdtError, match=name):
+        verify_results(copy)
+
+
+def edit_json(path: Path, edit: Callable[[Any], None]) -> None:
+    tree = json.loads(path.read_text())
+    edit(tree)
+    path.write_text(json.dumps(tree))
+
+
+def edit_line(path: Path, edit: Callable[[Any], None]) -> None:
+    lines = path.read_text().splitlines()
+    tree = json.loads(lines[0])
+    edit(tree)
+    path.write_text("\n".join([json.dumps(tree), *lines[1:]]) + "\n")
+
+
+def better_recall(tree: Any) -> None:
+    tree["measures"]["oracle.owner_recall"]["estimate"] = 0.99
+
+
+def better_gate(tree: Any) -> None:
+    tree["gates"][0]["verdict"] = "met"
+
+
+def other_seed(tree: Any) -> None:
+    tree["settings"]["seed"] = 5
+
+
+def other_checkpoint(tree: Any) -> None:
+    tree["models"]["bus"] = "1" * 64
+
+
+def kinder_judgment(tree: Any) -> None:
+    tree["judged"]["stated_KF"][0][0] = 1
+
+
+def other_dependencies(tree: Any) -> None:
+    tree["dependency_tokens"] = [[0, 1], [], []]
+
+
+def better_likelihood(tree: Any) -> None:
+    tree["nll"][0][0] -= 1.0
+
+
+def agreeable_tokens(tree: Any) -> None:
+    tree["lane_of_plan"] = tree["lane_of_plan"][::-1]
+    tree["condition"] = "no_such"
+
+
+def faster_round(tree: Any) -> None:
+    tree["runs"][0]["seconds"] /= 2
+
+
+@pytest.mark.parametrize(
+    ("name", "edit"),
+    [
+        ("results.json", better_recall),
+        ("results.json", better_gate),
+        ("results.json", other_seed),
+        ("results.json", other_checkpoint),
+        ("judgments.jsonl", kinder_judgment),
+        ("documents.jsonl", other_dependencies),
+        ("likelihoods.jsonl", better_likelihood),
+        ("generations.jsonl", agreeable_tokens),
+        ("coined.jsonl", agreeable_tokens),
+        ("execution.json", faster_round),
+    ],
+)
+def test_a_forged_number_is_found_even_when_every_digest_fits(
+    copy: Path, name: str, edit: Callable[[Any], None]
+) -> None:
+    (edit_json if name.endswith(".json") else edit_line)(copy / name, edit)
+    rewrite_manifest(copy)
+    with pytest.raises(PdtError):
+        verify_results(copy)
+
+
+@pytest.mark.parametrize("name", ["report.md", "report.html"])
+def test_a_report_that_shows_other_numbers_is_found(copy: Path, name: str) -> None:
+    (copy / name).write_text((copy / name).read_text().replace("0.0%", "9.9%", 1))
+    rewrite_manifest(copy)
+    with pytest.raises(PdtError, match="does not show the stored numbers"):
+        verify_results(copy)
+
+
+def test_a_changed_config_or_a_stray_file_is_found(copy: Path) -> None:
+    (copy / "extra.txt").write_text("x")
+    with pytest.raises(PdtError, match=r"extra\.txt"):
+        verify_results(copy)
+    (copy / "extra.txt").unlink()
+    edit_json(copy / MANIFEST, lambda tree: tree["config"]["settings"].update(documents=9))
+    with pytest.raises(PdtError, match="settings"):
+        verify_results(copy)
+
+
+def test_the_page_is_whole_alone_and_escapes_what_was_written(ran: Ran) -> None:
+    raw, results, _ = ran
+    lanes = list(raw.written[0].lanes)
+    lanes[0] = lanes[0].model_copy(update={"text": "<script>alert(1)</script>"})
+    first = raw.written[0].model_copy(update={"lanes": tuple(lanes)})
+    page = render_page(results, replace(raw, written=[first, *raw.written[1:]]))
+    assert "<script" not in page
+    assert "&lt;script&gt;" in page
+    assert "http:" not in page and "https:" not in page and "src=" not in page
+    for title in ("Owner recall by condition", "Δ by token kind", "Seconds for a complete answer"):
+        assert title in page
+
+
+def test_a_self_only_control_must_match_the_bus_checkpoint(corpus: RecordShards) -> None:
+    models = small_models()
+    models[Weights.SELF_ONLY] = random_model(
+        small_config("notes.condition=self_only", "notes.codes=128")
+    )
+    with pytest.raises(BindingMismatch, match=r"notes\.codes"):
+        Evaluation(corpus, models, small_settings(corpus.config), {})
