@@ -22,6 +22,7 @@ from pdt.cli import (
     record,
     review,
     source,
+    teacher,
     trace,
     train,
     trunk,
@@ -51,6 +52,7 @@ app.add_typer(chronicle.app, name="chronicle")
 app.add_typer(curated.app, name="curated")
 app.add_typer(source.app, name="source")
 app.add_typer(record.app, name="record")
+app.add_typer(teacher.app, name="teacher")
 app.add_typer(corpus.app, name="corpus")
 app.add_typer(evaluation.app, name="eval")
 
