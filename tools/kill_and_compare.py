@@ -58,7 +58,7 @@ def main() -> int:
             os.kill(process.pid, signal.SIGKILL)
             process.wait()
         kills.append({"seconds": round(wait, 1), "parts_done": parts_done(killed)})
-        print(f"killed after {wait:.1f} s, {parts_done(killed)} parts done", file=sys.stderr)
+        sys.stderr.write(f"killed after {wait:.1f} s, {parts_done(killed)} parts done\n")
     subprocess.run([*command, str(killed), "--resume"], check=True, stdout=subprocess.DEVNULL)
     one, two = tree(whole), tree(killed)
     different = sorted(name for name in one.keys() | two.keys() if one.get(name) != two.get(name))
@@ -70,7 +70,7 @@ def main() -> int:
         "bytes": sum(map(len, one.values())),
         "different": different,
     }
-    print(json.dumps(result, indent=2))
+    sys.stdout.write(json.dumps(result, indent=2) + "\n")
     return 1 if different or len(kills) < given.kills else 0
 
 

@@ -292,6 +292,9 @@ def test_a_dry_run_estimates_and_sends_nothing(
     assert report["cost"] < estimate["at_most"]
     again = json.loads(run(*arguments, "--resume", "--dry-run"))
     assert again["calls"] == 0 and again["answered"] == again["sources"]
+    summed = json.loads(run("teacher", "calls", f"{out}/calls", "--json"))
+    assert sum(row["calls"] for row in summed["answered"]) == report["calls"]
+    assert summed["booked"] == pytest.approx(report["cost"])
 
 
 def test_a_budget_ends_a_build_that_goes_on_when_it_is_raised(

@@ -22,6 +22,7 @@ from pdt.cli import (
     record,
     review,
     source,
+    teacher,
     trace,
     train,
     trunk,
@@ -38,10 +39,10 @@ app = typer.Typer(
 app.command("generate")(generate.generate)
 app.command("demo")(demo.demo)
 app.command("census")(census.census)
-app.command("verify")(evaluation.verify)
-app.add_typer(train.app, name="train")
 record.app.command("review")(review.review)
 record.app.command("seal")(review.seal)
+app.command("verify")(evaluation.verify)
+app.add_typer(train.app, name="train")
 app.add_typer(trace.app, name="trace")
 app.add_typer(config.app, name="config")
 app.add_typer(trunk.app, name="trunk")
@@ -51,8 +52,9 @@ app.add_typer(chronicle.app, name="chronicle")
 app.add_typer(curated.app, name="curated")
 app.add_typer(source.app, name="source")
 app.add_typer(record.app, name="record")
-app.add_typer(evaluation.app, name="eval")
+app.add_typer(teacher.app, name="teacher")
 app.add_typer(corpus.app, name="corpus")
+app.add_typer(evaluation.app, name="eval")
 
 
 def main() -> None:

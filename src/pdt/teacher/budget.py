@@ -19,6 +19,7 @@ from pdt.config import EndpointConfig
 from pdt.errors import PdtError
 from pdt.teacher.call import Call
 
+LEDGER = "ledger.jsonl"
 MILLION = 1_000_000
 MESSAGE_TOKENS = 16
 """More than any chat template adds around one message."""

@@ -14,7 +14,7 @@ from pdt.records.pipeline.layout import Build
 from pdt.sources.chronicle.dials import Dials
 from pdt.sources.chronicle.meter import Meter
 from pdt.sources.verdict import AcceptedSource
-from pdt.teacher.budget import Budget
+from pdt.teacher.budget import LEDGER, Budget
 from pdt.teacher.call import Client
 from pdt.teacher.chronicle.sources import IDS
 from pdt.teacher.chronicle.teacher import ChronicleTeacher
@@ -24,8 +24,6 @@ from pdt.teacher.journal import Journal, Replay
 from pdt.teacher.prompted import Check, PromptedTeacher
 from pdt.terms import TeacherKind
 from pdt.tokenizer import load_tokenizer
-
-LEDGER = "ledger.jsonl"
 
 
 def open_teacher(build: Build) -> Teacher:
