@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +22,7 @@ from pdt.evaluation.run import Evaluation
 from pdt.evaluation.verify import verify_results
 from pdt.model.build import random_model
 from pdt.model.pdt import ParallelDecoder
+from pdt.model.store import save_model
 from pdt.provenance import MANIFEST, write_manifest
 from pdt.records.batch import RecordShards
 from tests.conftest import open_model
@@ -297,3 +300,33 @@ def test_a_self_only_control_must_match_the_bus_checkpoint(corpus: RecordShards)
     )
     with pytest.raises(BindingMismatch, match=r"notes\.codes"):
         Evaluation(corpus, models, small_settings(corpus.config), {})
+
+
+def pdt(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "pdt", *arguments], capture_output=True, text=True)
+
+
+def test_the_commands_show_gates_and_find_tampering(copy: Path) -> None:
+    shown = pdt("eval", "report", str(copy))
+    assert shown.returncode == 1  # a gate is unmet
+    assert "owner recall" in shown.stdout
+    whole = pdt("verify", str(copy), "--json")
+    assert whole.returncode == 0
+    assert json.loads(whole.stdout)["gates"] == 15
+    (copy / "report.md").write_text("all gates are met\n")
+    changed = pdt("verify", str(copy))
+    assert changed.returncode == 3
+    assert "report.md" in changed.stderr
+    assert "Traceback" not in changed.stderr
+
+
+def test_a_wrong_call_is_refused_and_leaves_nothing(corpus: RecordShards, tmp_path: Path) -> None:
+    save_model(small_models()[Weights.SELF_ONLY], tmp_path / "control", with_trunk=True)
+    out = tmp_path / "out"
+    swapped = pdt(
+        "eval", "run", str(corpus.directory), "--model", str(tmp_path / "control"), "--out", str(out)
+    )  # fmt: skip
+    assert swapped.returncode == 3
+    assert "another notes condition" in swapped.stderr
+    assert "Traceback" not in swapped.stderr
+    assert not out.exists()
