@@ -323,9 +323,8 @@ def test_the_commands_show_gates_and_find_tampering(copy: Path) -> None:
 def test_a_wrong_call_is_refused_and_leaves_nothing(corpus: RecordShards, tmp_path: Path) -> None:
     save_model(small_models()[Weights.SELF_ONLY], tmp_path / "control", with_trunk=True)
     out = tmp_path / "out"
-    swapped = pdt(
-        "eval", "run", str(corpus.directory), "--model", str(tmp_path / "control"), "--out", str(out)
-    )  # fmt: skip
+    control = str(tmp_path / "control")
+    swapped = pdt("eval", "run", str(corpus.directory), "--model", control, "--out", str(out))
     assert swapped.returncode == 3
     assert "another notes condition" in swapped.stderr
     assert "Traceback" not in swapped.stderr
