@@ -134,6 +134,28 @@ def test_an_owner_that_writes_the_cue_coins_the_drawn_word(corpus: RecordShards)
     assert any(tuple(row) != tokens for row in free)
 
 
+def test_a_checkpoint_without_a_planner_is_judged_on_the_teachers_plans(
+    corpus: RecordShards,
+) -> None:
+    settings = small_settings(
+        corpus.config,
+        plan="oracle",
+        documents=2,
+        batch=2,
+        max_tokens=6,
+        conditions=("oracle", "swap"),
+    )
+    models = {Weights.BUS: small_models()[Weights.BUS]}
+    evaluation = Evaluation(corpus, models, settings, {"exact": ExactScreen()})
+    raw = evaluation.run(*evaluation.batches())
+    results = conclude(raw, settings, {})
+    assert {row.condition for row in raw.written} == {"oracle", "swap"}
+    assert "swap.retained" in results.measures
+    assert "planner.retained" not in results.measures
+    assert not any(name.startswith("bits.self_only") for name in results.measures)
+    assert all(row.unmoved_lane_of_plan == (0, 1, 2) for row in raw.written)
+
+
 def test_draws_are_uniform_and_depend_on_the_seed(ran: Ran) -> None:
     from collections import Counter
 
