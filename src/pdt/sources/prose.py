@@ -100,6 +100,11 @@ def display_text(node: LexborNode) -> str:
     return builder.build().text
 
 
+def is_apparatus(heading: str) -> bool:
+    """Is this the heading of references, notes, links and the like?"""
+    return heading.casefold() in _apparatus()
+
+
 def template_names(node: LexborNode) -> list[str]:
     """The templates that made this element, in lower case, from Parsoid's data-mw."""
     return [name for name, _ in template_calls(node)]
@@ -161,7 +166,7 @@ class _Walk:
                 self._paragraph(child, spot, here)
             elif (heading := _heading(child)) is not None:
                 line = self._line(heading, spot)
-                if line.text.casefold() in _apparatus():
+                if is_apparatus(line.text):
                     self.left_out["apparatus section"] += 1
                     return
                 if line.text:

@@ -11,7 +11,7 @@ import hashlib
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -22,6 +22,7 @@ _ISBN = re.compile(r"(?<![\d-])((?:97[89][- ]?)?\d(?:[- ]?\d){8}[- ]?[\dXx])(?![
 _PAGES = re.compile(
     r",?\s*\b(?:pp?|pgs?|pages?|vol|vols|chap|ch|ff?|no|n|sec|para|col|l)\b\.?\s*"
     r"[\divxlcIVXLC][\divxlcIVXLC,;:\s–—-]*(?:ff?\.?)?(?=\W|$)|,?\s*\b\d{1,4}\s*[–—-]\s*\d{1,4}\b"
+    r"|,\s*\d{1,3}\.?$"
 )
 _YEAR = re.compile(r"\b(1[0-9]{3}|20[0-9]{2})[a-z]?\b")
 _SHORT = re.compile(
@@ -51,7 +52,7 @@ class Work:
 
 
 def fold_works(
-    notes: Mapping[str, Note], wanted: Iterable[str], bibliography: Mapping[str, CiteElement]
+    notes: Mapping[str, Note], wanted: Iterable[str], bibliography: Sequence[CiteElement]
 ) -> tuple[dict[str, tuple[str, ...]], dict[str, Work]]:
     """For each wanted note the works it cites, and every such work by id."""
     fold = _Fold(notes, bibliography)
@@ -71,22 +72,26 @@ def work_id(key: str) -> str:
 class _Fold:
     """Keys of all notes, resolved once."""
 
-    def __init__(self, notes: Mapping[str, Note], bibliography: Mapping[str, CiteElement]) -> None:
-        self._notes, self._bibliography = notes, bibliography
+    def __init__(self, notes: Mapping[str, Note], bibliography: Sequence[CiteElement]) -> None:
+        self._notes = notes
+        self._bibliography: dict[str, CiteElement] = {}
+        for cite in bibliography:
+            if cite.anchor:
+                self._bibliography.setdefault(cite.anchor, cite)
         self.sources: dict[str, list[CiteElement | Note]] = defaultdict(list)
         self._by_author: dict[str, set[str]] = defaultdict(set)
         self._alias: dict[str, str] = {}
         self._known: dict[int, str] = {}
         self._said: dict[str, str] = {}
-        for cite in [*bibliography.values(), *(c for note in notes.values() for c in note.cites)]:
+        for cite in [*bibliography, *(c for note in notes.values() for c in note.cites)]:
             key = self._key_of_cite(cite)
             for author in _authors(cite):
                 self._by_author[author].add(key)
         for note in notes.values():
             if not note.cites and not note.short_anchors and _is_full(note):
                 key = self._key_of_text(note)
-                if (author := _first_name(note.text)) is not None:
-                    self._by_author[author].add(key)
+                if (first := _first_name(note.text)) is not None:
+                    self._by_author[first].add(key)
 
     def keys_of(self, name: str) -> list[str]:
         note, seen = self._notes[name], {name}
@@ -98,7 +103,8 @@ class _Fold:
         anchored = [self._bibliography[a] for a in note.short_anchors if a in self._bibliography]
         if anchored:
             return [self._key_of_cite(cite) for cite in anchored]
-        if not _is_full(note) and (key := self._by_short_form(note.text)) is not None:
+        short = _short_part(note.text)
+        if not _is_full(note) and (key := self._by_short_form(short)) is not None:
             return [key]
         return [self._key_of_text(note)]
 
@@ -136,8 +142,10 @@ class _Fold:
         if id(note) in self._known:
             return self._known[id(note)]
         found = _identifiers(note)
-        key = found[0] if found else _address(note.links, {}) or f"text:{_plain(note.text)}"
-        return self._keep(note, key)
+        words = _plain(note.text if _is_full(note) else _short_part(note.text))
+        # A footnote without words names nothing: it is a work of its own.
+        key = f"text:{words}" if words else f"note:{note.id}"
+        return self._keep(note, found[0] if found else _address(note.links, {}) or key)
 
     def _keep(self, source: CiteElement | Note, key: str) -> str:
         self._known[id(source)] = key
@@ -250,8 +258,12 @@ def _authors(cite: CiteElement) -> list[str]:
 
 
 def _first_name(text: str) -> str | None:
-    match = re.match(r"[^\W\d_][\w'’-]+(?: [^\W\d_][\w'’-]+)?(?=[,.:(]| \()", text)
-    return _fold_name(match[0]) if match else None
+    """The family name a citation begins with: of `Henze, P.B.` as of `Paul B. Henze, Layers`."""
+    start = re.split(r"[,:(;]", text, maxsplit=1)[0].strip().rstrip(".")
+    words = start.split()
+    if not 1 <= len(words) <= 5 or len(start) == len(text):
+        return None
+    return _fold_name(words[-1]) or None
 
 
 def _fold_name(name: str) -> str:
@@ -262,7 +274,13 @@ def _fold_name(name: str) -> str:
 
 
 def _is_full(note: Note) -> bool:
-    return len(note.text) > SHORTEST_FULL or bool(note.links and _identifiers(note))
+    return len(_short_part(note.text)) > SHORTEST_FULL or bool(_identifiers(note))
+
+
+def _short_part(text: str) -> str:
+    """A short footnote without the remark that may follow its page number."""
+    pages = _PAGES.search(text)
+    return text[: pages.end()] if pages and pages.start() <= SHORTEST_FULL else text
 
 
 def _plain(text: str) -> str:
