@@ -69,7 +69,7 @@ def read_notes(page: Page) -> dict[str, Note]:
 
 def read_bibliography(page: Page) -> list[CiteElement]:
     """What short footnotes may point at: anchored citations, and entries of hand-typed lists."""
-    anchored = [_cite(node, {}) for node in page.tree.css('[id^="CITEREF"]')]
+    anchored = [_cite(node, {}) for node in page.tree.css('[id^="CITEREF"]') if not _in_note(node)]
     typed = []
     for item in _apparatus_items(page):
         if item.css_first('[id^="CITEREF"]') is None and item.css_first("p, ul, ol") is None:
@@ -77,6 +77,16 @@ def read_bibliography(page: Page) -> list[CiteElement]:
             if cite.fields or _DATED.search(cite.text):
                 typed.append(cite)
     return anchored + typed
+
+
+def _in_note(node: LexborNode) -> bool:
+    """Citations inside footnotes are read with their notes."""
+    outer = node.parent
+    while outer is not None:
+        if (outer.attributes.get("id") or "").startswith("cite_note-"):
+            return True
+        outer = outer.parent if outer.tag not in ("section", "body") else None
+    return False
 
 
 def _apparatus_items(page: Page) -> list[LexborNode]:

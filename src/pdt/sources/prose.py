@@ -95,9 +95,8 @@ def read_prose(page: Page) -> Prose:
 def display_text(node: LexborNode) -> str:
     """What a reader sees of any element, such as a footnote's text."""
     builder = TracedBuilder()
-    walk = _Walk(None)
-    walk.inline(node, "", builder)
-    return builder.build().text
+    _Walk(None).inline(node, "", builder)
+    return builder.text()
 
 
 def is_apparatus(heading: str) -> bool:

@@ -13,7 +13,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
 from pdt.sources.citations import CiteElement, Note
 
@@ -75,9 +75,10 @@ class _Fold:
     def __init__(self, notes: Mapping[str, Note], bibliography: Sequence[CiteElement]) -> None:
         self._notes = notes
         self._bibliography: dict[str, CiteElement] = {}
-        for cite in bibliography:
+        for cite in [*bibliography, *(c for note in notes.values() for c in note.cites)]:
             if cite.anchor:
                 self._bibliography.setdefault(cite.anchor, cite)
+        self._identified: dict[int, list[str]] = {}
         self.sources: dict[str, list[CiteElement | Note]] = defaultdict(list)
         self._by_author: dict[str, set[str]] = defaultdict(set)
         self._alias: dict[str, str] = {}
@@ -88,10 +89,20 @@ class _Fold:
             for author in _authors(cite):
                 self._by_author[author].add(key)
         for note in notes.values():
-            if not note.cites and not note.short_anchors and _is_full(note):
+            if not note.cites and not note.short_anchors and self._is_full(note):
                 key = self._key_of_text(note)
                 if (first := _first_name(note.text)) is not None:
                     self._by_author[first].add(key)
+
+    def _identifiers(self, source: CiteElement | Note) -> list[str]:
+        found = self._identified.get(id(source))
+        if found is None:
+            found = self._identified[id(source)] = _identifiers(source)
+        return found
+
+    def _is_full(self, note: Note) -> bool:
+        long = len(_short_part(note.text)) > SHORTEST_FULL
+        return long or bool(self._identifiers(note))
 
     def keys_of(self, name: str) -> list[str]:
         note, seen = self._notes[name], {name}
@@ -104,7 +115,7 @@ class _Fold:
         if anchored:
             return [self._key_of_cite(cite) for cite in anchored]
         short = _short_part(note.text)
-        if not _is_full(note) and (key := self._by_short_form(short)) is not None:
+        if not self._is_full(note) and (key := self._by_short_form(short)) is not None:
             return [key]
         return [self._key_of_text(note)]
 
@@ -118,7 +129,9 @@ class _Fold:
             key=key,
             text=max(texts, key=len, default=key),
             kind=next((cite.kind for cite in cites if cite.kind), ""),
-            identifiers=tuple(dict.fromkeys(i for source in sources for i in _identifiers(source))),
+            identifiers=tuple(
+                dict.fromkeys(i for source in sources for i in self._identifiers(source))
+            ),
             publisher=_field(cites, "publisher", "institution", "place"),
             container=_field(
                 cites, "journal", "work", "website", "newspaper", "magazine", "series"
@@ -129,7 +142,7 @@ class _Fold:
     def _key_of_cite(self, cite: CiteElement) -> str:
         if id(cite) in self._known:
             return self._known[id(cite)]
-        if found := _identifiers(cite):
+        if found := self._identifiers(cite):
             key = found[0]
             # Two identifiers of one work in one place tie its other citations to it.
             for other in found:
@@ -141,8 +154,8 @@ class _Fold:
     def _key_of_text(self, note: Note) -> str:
         if id(note) in self._known:
             return self._known[id(note)]
-        found = _identifiers(note)
-        words = _plain(note.text if _is_full(note) else _short_part(note.text))
+        found = self._identifiers(note)
+        words = _plain(note.text if self._is_full(note) else _short_part(note.text))
         # A footnote without words names nothing: it is a work of its own.
         key = f"text:{words}" if words else f"note:{note.id}"
         return self._keep(note, found[0] if found else _address(note.links, {}) or key)
@@ -188,7 +201,7 @@ def _identifiers(source: CiteElement | Note) -> list[str]:
     if match := _DOI.search(text):
         found.append(f"doi:{_plain_id(match[1].rstrip('.,;)'))}")
     for link in source.links:
-        parts = urlsplit(unquote(link))
+        parts = _split(unquote(link))
         if parts.netloc.endswith("jstor.org") and parts.path.startswith("/stable/"):
             found.append(f"jstor:{_plain_id(parts.path.removeprefix('/stable/'))}")
         elif "Special:BookSources/" in link:
@@ -218,7 +231,7 @@ def _address(links: Iterable[str], fields: Mapping[str, str]) -> str | None:
     """A web page, without scheme, `www`, fragment and archive wrapper."""
     for link in [fields.get("url", ""), *links]:
         match = re.match(r"https?://web\.archive\.org/web/\d+\w*/(.+)", link)
-        parts = urlsplit(match[1] if match else link)
+        parts = _split(match[1] if match else link)
         host = _host(link)
         if parts.scheme not in ("http", "https") or not host or host.endswith("wikipedia.org"):
             continue
@@ -230,12 +243,17 @@ def _address(links: Iterable[str], fields: Mapping[str, str]) -> str | None:
     return None
 
 
+def _split(link: str) -> SplitResult:
+    """The parts of an address; one that is no address has none."""
+    try:
+        return urlsplit(link)
+    except ValueError:
+        return SplitResult("", "", "", "", "")
+
+
 def _host(link: str) -> str:
     match = re.match(r"https?://web\.archive\.org/web/\d+\w*/(.+)", link)
-    try:
-        host = urlsplit(match[1] if match else link).netloc.lower().rpartition("@")[2]
-    except ValueError:
-        return ""
+    host = _split(match[1] if match else link).netloc.lower().rpartition("@")[2]
     return host.partition(":")[0].removeprefix("www.")
 
 
@@ -271,10 +289,6 @@ def _fold_name(name: str) -> str:
     family, comma, _ = name.partition(",")
     words = _plain(family).split()
     return (words[-1] if words and not comma else "".join(words[-1:])) if words else ""
-
-
-def _is_full(note: Note) -> bool:
-    return len(_short_part(note.text)) > SHORTEST_FULL or bool(_identifiers(note))
 
 
 def _short_part(text: str) -> str:
