@@ -486,6 +486,15 @@ class WatchConfig(Strict):
     """Also send the metrics to this project of Weights & Biases."""
 
 
+class TrunkCacheConfig(Strict):
+    """States of the frozen trunk, kept on disk. Paper: §3.1, §6."""
+
+    directory: str | None = None
+    """Where; runs on the same trunk and records may share it. Null computes them every time."""
+    max_bytes: Count = 20_000_000_000
+    """At this size nothing more is added."""
+
+
 class TrainingConfig(Strict):
     """Curriculum and optimization. Paper: §6, Table 2, Appendix A."""
 
@@ -507,6 +516,7 @@ class TrainingConfig(Strict):
     keep_checkpoints: Count
     """How many of the last ones stay, besides those at stage borders."""
     watch: WatchConfig = WatchConfig()
+    trunk_cache: TrunkCacheConfig = TrunkCacheConfig()
 
     def scaled(self, step: int) -> int:
         return round(step * self.scale)

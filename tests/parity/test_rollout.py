@@ -218,3 +218,14 @@ def test_a_broken_rollout_fails_its_check(
     mutate(monkeypatch)
     with pytest.raises(AssertionError):
         check_packed_equals_rounds(model)
+
+
+@pytest.mark.paper("§6")
+def test_what_was_read_lies_so_that_products_read_it_in_place(model: ParallelDecoder) -> None:
+    tokens, lengths = prompts(model)
+    frontier = open_frontier(model, tokens, lengths)
+    roll_out(model, frontier, ragged_tokens(model))
+    for memory in frontier.upper:
+        for segment in memory.past:
+            for x in (segment.k, segment.v):
+                assert x.flatten(0, 2).data_ptr() == x.data_ptr(), "a product would copy it"

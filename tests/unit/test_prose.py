@@ -2,12 +2,13 @@
 
 import pytest
 from selectolax.lexbor import LexborHTMLParser, LexborNode
+from tools import mutate_html
 
 from pdt.errors import SourceRefused
 from pdt.sources.page import open_page
 from pdt.sources.prose import Prose, read_prose
 from tests.parsoid_samples import LIMITS, mark, page, section, template
-from tests.wiki_material import captured_bundles, needs_wiki
+from tests.wiki_material import WIKI, captured_bundles, needs_wiki
 
 pytestmark = pytest.mark.paper("§4.1")
 
@@ -173,3 +174,28 @@ def test_an_enormous_page_is_refused_before_it_is_parsed() -> None:
     small = LIMITS.model_copy(update={"bytes": 1000})
     with pytest.raises(SourceRefused, match="more than 1,000"):
         open_page(page(section("<p>" + "x" * 1000 + "</p>")), small, where="a test")
+
+
+@needs_wiki
+def test_damaged_pages_are_read_or_refused_and_never_crash_or_leak() -> None:
+    """A few of what `tools/mutate_html.py` runs by the ten thousand."""
+    assert WIKI is not None
+    pages = mutate_html.small_pages(WIKI)
+    result = mutate_html.run(pages, range(1_000_000, 1_000_150), seed=1729)
+    assert result["failures"] == []
+    assert len(pages) >= 5
+
+
+def test_damage_to_a_page_of_our_own_is_read_or_refused() -> None:
+    text = f"The siege{mark('cite_note-1')} of <a href='./Vell'>Vell</a> was long. "
+    html = page("".join(section(f"<p>{text * 5}</p>" * 3, heading=f"H{n}") for n in range(5)))
+    assert mutate_html.run([("own", html)], range(300), seed=3)["failures"] == []
+
+
+def test_the_check_for_leaks_finds_a_leak() -> None:
+    assert (
+        mutate_html.LEAK.search('x id="mwAb">y')
+        and mutate_html.LEAK.search("a <b>c")
+        and mutate_html.LEAK.search("&amp;")
+    )
+    assert not mutate_html.LEAK.search("5 < 6, A&B; the title is set")

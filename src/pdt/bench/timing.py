@@ -26,15 +26,19 @@ class Timing:
 
 
 def interleave(
-    sides: Mapping[str, Callable[[], object]], *, repeats: int, warmup: int = 2
+    sides: Mapping[str, Callable[[], object]],
+    *,
+    repeats: int,
+    warmup: int = 2,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, Timing]:
     """Run all sides in turn, `repeats` times, so that a slow spell of the machine hits each."""
     taken: dict[str, list[float]] = {name: [] for name in sides}
     for repeat in range(warmup + repeats):
         for name, side in sides.items():
-            start = time.perf_counter()
+            start = clock()
             side()
-            elapsed = time.perf_counter() - start
+            elapsed = clock() - start
             if repeat >= warmup:
                 taken[name].append(elapsed)
     return {name: Timing(tuple(times)) for name, times in taken.items()}

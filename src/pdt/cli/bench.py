@@ -120,6 +120,88 @@ def latency(
         console.print(f"not measured: {reason}", style="dim", highlight=False)
 
 
+@app.command("train")
+def train(
+    subject: Annotated[str, typer.Argument(help="A preset: nano or smollm2-135m.")] = "nano",
+    documents: Annotated[int, typer.Option(min=1, help="Documents a batch.")] = 1,
+    prompt_tokens: Annotated[int, typer.Option(min=1, help="Tokens of the prompt.")] = 256,
+    section_tokens: Annotated[int, typer.Option(min=1, help="Tokens of each section.")] = 128,
+    repeats: Annotated[int, typer.Option(min=2, help="Interleaved repeats.")] = 7,
+    prompts: Annotated[
+        str, typer.Option(help="Prompt lengths to time, at the section length given.")
+    ] = "256,512,1024",
+    sections: Annotated[
+        str, typer.Option(help="Section lengths to time, at the prompt length given.")
+    ] = "64,128,256",
+    cpu_time: Annotated[
+        bool, typer.Option("--cpu-time", help="Count CPU seconds: for a busy machine, one thread.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """A training step above the fork: packed, without barriers, with a copied prompt."""
+    import time
+
+    from pdt.bench.train import NAIVE, ONE_CALL, bench_growth, bench_train
+
+    clock = time.process_time if cpu_time else time.perf_counter
+    sizes = [(prompt_tokens, size) for size in _sizes("--sections", sections)]
+    sizes += [(size, section_tokens) for size in _sizes("--prompts", prompts)]
+    with Console(stderr=True).status(f"measuring {subject}"):
+        result = bench_train(
+            subject,
+            documents=documents,
+            prompt_tokens=prompt_tokens,
+            section_tokens=section_tokens,
+            repeats=repeats,
+            clock=clock,
+        )
+        growth = list(bench_growth(subject, sizes, repeats=max(2, repeats // 2), clock=clock))
+    against = {side: result.speed_against(side) for side in (ONE_CALL, NAIVE)}
+    if as_json:
+        report = {
+            "subject": subject,
+            "documents": documents,
+            "prompt_tokens": prompt_tokens,
+            "section_tokens": section_tokens,
+            "documents_per_second": {side: result.rate(side) for side in result.sides},
+            "packed_speed_over": against,
+            "peak_bytes": result.peaks,
+            "seconds_by_prompt_and_section": [(p, s, timing.median) for p, s, timing in growth],
+        }
+        print(json.dumps(report, indent=2))
+        return
+    unit = "CPU second" if cpu_time else "second"
+    table = Table(
+        "side", f"documents a {unit}", "speed of packed over it", "peak MB",
+        title=f"{subject}: {documents} × ({prompt_tokens} prompt + 3 × {section_tokens} tokens)",
+        title_justify="left",
+    )  # fmt: skip
+    for side in result.sides:
+        gain = against.get(side)
+        table.add_row(
+            side,
+            f"{result.rate(side):.2f}",
+            "" if gain is None else f"{gain[0]:.2f} ({gain[1]:.2f}–{gain[2]:.2f})",
+            f"{result.peaks[side] / 1e6:,.0f}",
+        )
+    console = Console()
+    console.print(table)
+    longer = Table("prompt", "section", "ms a document", title="packed", title_justify="left")
+    for prompt, section, timing in growth:
+        longer.add_row(str(prompt), str(section), f"{timing.median * 1e3:,.0f}")
+    console.print(longer)
+
+
+def _sizes(flag: str, text: str) -> list[int]:
+    try:
+        sizes = [int(part) for part in text.split(",") if part]
+    except ValueError:
+        sizes = [0]
+    if any(size < 1 for size in sizes):
+        raise UsageError(f"{flag} {text!r} is not a list of lengths, for example 64,128,256.")
+    return sizes
+
+
 def _latency_json(result: "LatencyResult") -> dict[str, object]:
     return {
         "subject": result.subject,
@@ -133,3 +215,34 @@ def _latency_json(result: "LatencyResult") -> dict[str, object]:
         "late_over_early_rounds": result.late_over_early,
         "not_measured": list(result.missing),
     }
+
+
+@app.command("sources")
+def sources(
+    directory: Annotated[Path, typer.Argument(help="A directory of bundles.")],
+    repeats: Annotated[int, typer.Option(min=4, help="Interleaved repeats.")] = 5,
+    as_json: AsJson = False,
+) -> None:
+    """Articles a second, cleaned and judged, against a plain lxml walk of the same files."""
+    from pdt.bench.sources import bench_sources
+    from pdt.bench.timing import ratio
+    from pdt.config import load_config
+
+    with Console(stderr=True).status("measuring"):
+        found = bench_sources(directory, load_config("canonical"), repeats=repeats)
+    result = {
+        "articles": found.articles,
+        "megabytes": round(found.bytes / 1e6, 1),
+        "cleaned_per_second": round(found.articles / found.cleaned.median, 1),
+        "judged_per_second": round(found.articles / found.judged.median, 1),
+        "lxml_walk_per_second": round(found.articles / found.walked.median, 1),
+        "cleaned_over_walk": [round(x, 2) for x in ratio(found.cleaned, found.walked)],
+        "judged_over_walk": [round(x, 2) for x in ratio(found.judged, found.walked)],
+        "largest_megabytes": round(found.largest_bytes / 1e6, 2),
+        "largest_memory_megabytes": round(found.largest_growth / 1e6, 1),
+    }
+    if as_json:
+        print(json.dumps(result, indent=2))
+    else:
+        for name, value in result.items():
+            print(f"{name.replace('_', ' '):<26} {value}")

@@ -27,6 +27,12 @@ def census(
     gpus: Annotated[
         int, typer.Option(min=1, help="Devices that training is spread over, one rank each.")
     ] = 1,
+    train: Annotated[
+        bool,
+        typer.Option(
+            "--train", help="Also run a training step on tensors without storage, for its peak."
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Count parameters (Table 4), and tell what memory and speed-up to expect."""
@@ -39,11 +45,17 @@ def census(
             f"--prompt-tokens {prompt_tokens} is over planner.max_prompt_tokens {ceiling}.\n"
             "Such a prompt would be refused; raise the ceiling with --set to count for it."
         )
+    if train and prompt_tokens is None:
+        raise UsageError("--train needs a size: give --prompt-tokens, and --section-tokens.")
     counts = take_census(tree)
     weights = traffic(tree, counts)
     memory = None
     if prompt_tokens is not None:
         memory = _memory(tree, counts, prompt_tokens, section_tokens, batch, gpus)
+        if train:
+            title = "training here, FP32, " + ("with" if tree.training.recompute else "without")
+            peak = _predicted(tree, prompt_tokens, section_tokens, batch)
+            memory[f"{title} recomputation"] = peak
     if as_json:
         print(json.dumps(_as_json(counts, weights, memory), indent=2))
         return
@@ -70,6 +82,18 @@ def _memory(
             tree, counts, **size, gpus=gpus
         ),
     }
+
+
+def _predicted(tree: "PdtConfig", prompt: int, section: int, batch: int) -> "Memory":
+    from pdt.training.peak import predict_step_memory
+
+    return predict_step_memory(
+        tree,
+        prompt_tokens=prompt,
+        section_tokens=section,
+        documents=batch,
+        facts=tree.records.limits.facts.max,
+    )
 
 
 def _count_table(counts: "Census") -> Table:

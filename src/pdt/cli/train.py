@@ -175,6 +175,8 @@ def _train_watched(trainer: "Trainer", until: int | None) -> None:
             show(line)
 
         trainer.train(until, watch=watch)
+    if trainer.engine.trunk.cache is not None:
+        say(trainer.engine.trunk.cache.describe())
 
 
 def _print_status(found: "RunStatus") -> None:

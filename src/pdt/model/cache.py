@@ -24,13 +24,17 @@ class LayerMemory(Protocol):
 
 
 class SegmentList:
-    """Every extension is a new segment; nothing is copied, gradients flow."""
+    """Every extension is a new segment; gradients flow.
+
+    Keys and values are laid out once as products read them. Left as the projections return them,
+    every later block would copy the whole prompt inside its product.
+    """
 
     def __init__(self, past: Sequence[Segment] = ()) -> None:
         self.past: Sequence[Segment] = tuple(past)
 
     def extend(self, k_BKGTX: Tensor, v_BKGTX: Tensor) -> Sequence[Segment]:
-        self.past = (*self.past, Segment(k_BKGTX, v_BKGTX))
+        self.past = (*self.past, Segment(k_BKGTX.contiguous(), v_BKGTX.contiguous()))
         return self.past
 
 

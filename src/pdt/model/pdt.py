@@ -42,7 +42,7 @@ class Prompt:
     valid_BT: Tensor | None
     """None when all prompts of the batch are equally long."""
     lower: Sequence[Segment]
-    """Keys and values of each trunk layer: one copy, lane axis 1."""
+    """Keys and values of each trunk layer: one copy, lane axis 1; none where only states matter."""
 
 
 @dataclass
@@ -104,11 +104,7 @@ class ParallelDecoder(nn.Module):
         valid = positions < lengths_B[:, None] if padded else None
         memories: list[LayerMemory] = [SegmentList() for _ in self.trunk.layers]
         h = self.trunk(tokens_BT[:, None], self._rotary(positions), memories)
-        lower = [
-            Segment(past.k.contiguous(), past.v.contiguous(), valid)
-            for memory in memories
-            for past in memory.past
-        ]
+        lower = [Segment(past.k, past.v, valid) for memory in memories for past in memory.past]
         return Prompt(h[:, 0], lengths_B, valid, lower)
 
     def plan(self, prompt: Prompt) -> PlanSet:
@@ -128,13 +124,16 @@ class ParallelDecoder(nn.Module):
         positions = torch.arange(T, device=prompt.h_BTD.device).expand(B, T)
         turn = self._rotary(positions)
         memories: list[LayerMemory] = [SegmentList() for _ in self.lane_layers[:-1]]
-        h = prompt.h_BTD[:, None].expand(-1, self.config.lanes.count, -1, -1)
+        # In memory the lane comes first: each lane's rows are one piece for its own weights.
+        lanes = self.config.lanes.count
+        h = prompt.h_BTD.expand(lanes, -1, -1, -1).contiguous().transpose(0, 1)
         h = self._upper(h, turn, memories, plan_reads, None)
         upper = [Segment(past.k, past.v, prompt.valid_BT) for m in memories for past in m.past]
         # Of the last layer later tokens read keys and values alone; only the prompt's last token,
         # which scores the first of every section, needs its output.
         top = self.lane_layers[-1]
-        upper.append(Segment(*top.decoder.keys_values(h, turn), prompt.valid_BT))
+        k, v = top.decoder.keys_values(h, turn)
+        upper.append(Segment(k.contiguous(), v.contiguous(), prompt.valid_BT))
         last = (prompt.lengths_B - 1).to(h.device)
         h_BK1D = h[torch.arange(B, device=h.device), :, last, None]
         turn = self._rotary(last[:, None])
@@ -158,28 +157,29 @@ class ParallelDecoder(nn.Module):
         self, frontier: Frontier, tokens_BKT: Tensor, notes: Sequence[ReadMemory] | None
     ) -> Tensor:
         """Take T tokens in every lane; return the last layer's states, before the final norm."""
-        T, start = tokens_BKT.shape[2], frontier.written
-        frontier.written += T
+        start_B = frontier.lengths_B + frontier.written
+        frontier.written += tokens_BKT.shape[2]
         if can_run(self, frontier, tokens_BKT):
             frontier.native = frontier.native or NativeRound(self, frontier)
             return frontier.native(tokens_BKT, notes)
-        turn = self._turn_at(frontier, start, T)
+        turn = self._turn_at(start_B, tokens_BKT)
         h_BKTD = self.trunk(tokens_BKT, turn, frontier.lower)
         return self._upper(h_BKTD, turn, frontier.upper, frontier.plan_reads, notes)
 
     # In training the tokens are known: below the fork they run ahead, above it block by block.
 
-    def read_targets(self, frontier: Frontier, tokens_BKT: Tensor) -> Tensor:
-        """States at the fork of all tokens to come, in one call; the frontier stays where it is."""
-        memories: list[LayerMemory] = [SegmentList(memory.past) for memory in frontier.lower]
-        turn = self._turn_at(frontier, frontier.written, tokens_BKT.shape[2])
-        return self.trunk(tokens_BKT, turn, memories)
+    def read_targets(
+        self, lower: Sequence[Sequence[Segment]], start_B: Tensor, tokens_BKT: Tensor
+    ) -> Tensor:
+        """States at the fork of all tokens to come, in one call; `lower` stays as it is."""
+        memories: list[LayerMemory] = [SegmentList(past) for past in lower]
+        return self.trunk(tokens_BKT, self._turn_at(start_B, tokens_BKT), memories)
 
     def advance_stacks(
         self, frontier: Frontier, h_BKTD: Tensor, notes: Sequence[ReadMemory] | None
     ) -> Tensor:
         """`advance` above the fork alone, on states that `read_targets` has computed."""
-        turn = self._turn_at(frontier, frontier.written, h_BKTD.shape[2])
+        turn = self._turn_at(frontier.lengths_B + frontier.written, h_BKTD)
         frontier.written += h_BKTD.shape[2]
         return self._upper(h_BKTD, turn, frontier.upper, frontier.plan_reads, notes)
 
@@ -223,10 +223,10 @@ class ParallelDecoder(nn.Module):
             h_BKTD = recomputed(layer, *inputs) if again else layer(*inputs)
         return h_BKTD
 
-    def _turn_at(self, frontier: Frontier, start: int, tokens: int) -> Rotary:
-        device = frontier.h_BKD.device
-        offsets = torch.arange(start, start + tokens, device=device)
-        return self._rotary(frontier.lengths_B.to(device)[:, None] + offsets)
+    def _turn_at(self, start_B: Tensor, run_BKT: Tensor) -> Rotary:
+        """Angles of a run of tokens or states that begins at `start_B`."""
+        offsets = torch.arange(run_BKT.shape[2], device=run_BKT.device)
+        return self._rotary(start_B.to(run_BKT.device)[:, None] + offsets)
 
     def _rotary(self, positions_BT: Tensor) -> Rotary:
         shape = self.config.trunk.shape

@@ -22,7 +22,9 @@ class Rotary(NamedTuple):
     def turn(self, x_BKHTX: Tensor) -> Tensor:
         """Rotate each pair (i, i + X/2) by its position's angle (the half-split layout)."""
         first, second = x_BKHTX.chunk(2, dim=-1)
-        return x_BKHTX * self.cos + torch.cat((-second, first), dim=-1) * self.sin
+        half = first.shape[-1]  # both halves of a row turn by the same angles
+        cos, sin = self.cos[..., :half], self.sin[..., :half]
+        return torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1)
 
 
 def rotary(config: RopeConfig, head_width: int, positions_BT: Tensor, dtype: torch.dtype) -> Rotary:

@@ -35,8 +35,9 @@ def match_plans(
     Paper: §5.1, Eq. 7.
     """
     pairs_BJK = pair_costs(nodes_BKNP, validity_BKN, targets_BKNP, valid_BKN)
-    lane_K = torch.arange(pairs_BJK.shape[-1], device=pairs_BJK.device)
-    choices = torch.tensor(list(permutations(range(len(lane_K)))), device=lane_K.device)  # [K!, K]
+    K, device = pairs_BJK.shape[-1], pairs_BJK.device
+    lane_K = torch.arange(K, device=device)
+    choices = torch.tensor(list(permutations(range(K))), device=device)  # [K!, K]
     costs = pairs_BJK[:, choices, lane_K].sum(-1)  # [B, K!]
     best = costs.detach().argmin(1)
     return Matching(costs.gather(1, best[:, None]).mean(), choices[best])

@@ -150,13 +150,16 @@ class _Fold:
         match = _SHORT.match(text)
         if match is None:
             return None
-        names = [_fold_name(name) for name in re.split(r",? (?:and|&) |, ", match["names"])]
-        works = set(self._by_author.get(names[0], ()))
+        first = re.split(r",? (?:and|&) |, ", match["names"])[0]
+        works = set(self._by_author.get(_fold_name(first), ()))
         if match["year"] and len(works) > 1:
             works = {key for key in works if match["year"] in self._said_of(key)}
+        said = _YEAR.sub("", _PAGES.sub("", text[len(first) :]))
+        title = [word for word in _plain(said).split() if len(word) > 3]
         if len(works) > 1:
-            title = [w for w in _plain(_PAGES.sub("", match["rest"])).split() if len(w) > 3]
             works = {key for key in works if title and all(w in self._said_of(key) for w in title)}
+        elif title:  # another title by the same author is another work
+            works = {key for key in works if any(w in self._said_of(key) for w in title)}
         return next(iter(works)) if len(works) == 1 else None
 
     def _said_of(self, key: str) -> str:

@@ -43,10 +43,12 @@ _FREE = (
     "sources.",
     "teacher.",
     "cluster.",
+    "training.recompute",
     "training.save_steps",
     "training.keep_checkpoints",
     "training.shard_trunk",
     "training.watch.",
+    "training.trunk_cache.",
 )
 """What may differ between a checkpoint and the run that takes it up."""
 

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor, Shard
 
+from pdt.errors import UsageError
 from pdt.model.pdt import ParallelDecoder
 from pdt.objective.total import total_loss
 from pdt.records.batch import RecordBatch
@@ -28,6 +29,8 @@ from pdt.terms import ComputeDtype, Loss, PlanCondition
 from pdt.training.losses import Computed, compute_losses
 from pdt.training.optimizer import learned_parameters, local
 from pdt.training.ranks import Ranks
+from pdt.training.trunk_cache import TrunkCache
+from pdt.training.trunk_states import TrunkReader
 
 
 class Engine:
@@ -41,6 +44,14 @@ class Engine:
         self.given_trunk = _place_trunk(model, self.dtype, ranks.device)
         for parameter in _scalars(model):  # FSDP shards no scalar: every rank holds the gates
             parameter.data = parameter.data.to(ranks.device)
+        # The cache is bound to the trunk as it computes: placed, in its number type.
+        self.trunk = self.step.trunk = TrunkReader(model, TrunkCache.of(model, config.trunk_cache))
+        if self.trunk.cache is not None and config.shard_trunk and ranks.count > 1:
+            raise UsageError(
+                "training.trunk_cache and training.shard_trunk exclude each other: a rank that "
+                "finds a document would leave the others waiting for its part of the trunk.\n"
+                "Set training.shard_trunk=false, or training.trunk_cache.directory=null."
+            )
         self.sharded = ranks.count > 1 or self.dtype != torch.float32
         if self.sharded:
             self._shard(shard_trunk=config.shard_trunk)
@@ -122,6 +133,7 @@ class BatchLosses(nn.Module):
         super().__init__()
         self.model = model
         self.units = nn.ModuleList(Unit(layer) for layer in model.lane_layers)
+        self.trunk: TrunkReader | None = None
 
     def forward(
         self, batch: RecordBatch | None, plan: PlanCondition, counted: Collection[Loss]
@@ -131,7 +143,7 @@ class BatchLosses(nn.Module):
                 unit.unshard()
         if batch is None:  # only gather
             return None
-        computed = compute_losses(self.model, batch, plan, counted)
+        computed = compute_losses(self.model, batch, plan, counted, self.trunk)
         total = total_loss(computed.parts, self.model.config.objective)
         learning = [p for _, p in learned_parameters(self.model) if p.requires_grad]
         return _Reached.apply(total, *learning), computed

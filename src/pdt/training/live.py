@@ -113,8 +113,9 @@ def loss_text(line: Metrics) -> str:
 
 def evaluation_text(line: Metrics) -> str:
     """One evaluation in a line."""
+    count = line["documents"]
     return (
-        f"held out after stage {line['stage']}, {line['documents']:,} documents, "
+        f"held out after stage {line['stage']}, {count:,} document{'s' * (count != 1)}, "
         f"{line['plan_source']} plans: {loss_text(line)}"
     )
 

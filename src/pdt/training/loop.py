@@ -164,6 +164,7 @@ class Trainer:
             "gradient_norm": norm,
             **tally.numbers(),
             **gate_values(self.model),
+            **(self.engine.trunk.cache.metrics() if self.engine.trunk.cache else {}),
         }
 
     def _accumulate(

@@ -23,6 +23,7 @@ from pdt.objective.token import token_loss
 from pdt.records.batch import RecordBatch
 from pdt.terms import Loss, PlanCondition
 from pdt.training.rollout import Rollout, roll_out
+from pdt.training.trunk_states import TrunkReader, TrunkStates
 
 WITHOUT_ROLLOUT = frozenset({Loss.PLAN, Loss.ROUTE, Loss.ORDER})
 NOTE_LOSSES = frozenset({Loss.NOTE, Loss.COMMITMENT, Loss.CODEBOOK, Loss.USAGE})
@@ -48,18 +49,36 @@ def oracle_plans(batch: RecordBatch) -> PlanSet:
 
 
 def compute_losses(
-    model: ParallelDecoder, batch: RecordBatch, plan: PlanCondition, counted: Collection[Loss]
+    model: ParallelDecoder,
+    batch: RecordBatch,
+    plan: PlanCondition,
+    counted: Collection[Loss],
+    trunk: TrunkReader | None = None,
 ) -> Computed:
     """The losses of `counted`; what none of them needs is not run.
+
+    `trunk` reads the documents below the fork; one with a cache gives the same states.
 
     With learned plans the planner's outlines go to the lanes of the teacher plans they match, and
     all that follows is in the teacher's lane order.
 
     Paper: §5.1 to §5.3, §6.
     """
+    rolls_out = bool(set(counted) - WITHOUT_ROLLOUT)
+    states = (trunk or TrunkReader(model)).read(batch, with_targets=rolls_out)
+    return losses_above_the_fork(model, batch, states, plan, counted)
+
+
+def losses_above_the_fork(
+    model: ParallelDecoder,
+    batch: RecordBatch,
+    states: TrunkStates,
+    plan: PlanCondition,
+    counted: Collection[Loss],
+) -> Computed:
+    """`compute_losses` from the trunk's states on: all that has a gradient."""
     computed = Computed()
-    prompt = model.read_prompt(batch.prompt_tokens_BS.clamp(min=0), batch.prompt_valid_BS.sum(1))
-    plans = _plans(model, prompt, batch, plan, counted, computed)
+    plans = _plans(model, states.prompt, batch, plan, counted, computed)
     if Loss.ROUTE in counted:
         route = model.heads.route
         computed.parts[Loss.ROUTE] = route_loss(
@@ -69,8 +88,9 @@ def compute_losses(
             batch.owner_node_BF,
             batch.node_valid_BKN,
         )
-    if set(counted) - WITHOUT_ROLLOUT:
-        rollout = roll_out(model, model.open_lanes(prompt, plans), batch.section_tokens_BKT)
+    if states.fork_BKTD is not None:
+        frontier = model.open_lanes(states.prompt, plans)
+        rollout = roll_out(model, frontier, batch.section_tokens_BKT, fork_BKTD=states.fork_BKTD)
         computed.rolled_out = True
         _execution_losses(model, batch, plans, rollout, counted, computed)
         if NOTE_LOSSES & set(counted) and rollout.bus.blocks:

@@ -130,7 +130,7 @@ def _optimizer(panel: "Axes", steps: Sequence[Metrics]) -> None:
     rates.ticklabel_format(axis="y", style="sci", scilimits=(0, 0))
     shown = [*panel.get_lines(), *rates.get_lines()]
     _finish(panel, "Gradient norm (left), learning rate (right)")
-    panel.legend(shown, [str(line.get_label()) for line in shown], fontsize=8, loc="upper right")
+    panel.legend(shown, [str(line.get_label()) for line in shown], fontsize=8, loc="best")
 
 
 def _line(
@@ -173,7 +173,11 @@ def _shade(panel: "Axes", stages: Sequence[Stage], reached: int) -> None:
 
 
 def _finish(panel: "Axes", title: str) -> None:
+    from matplotlib.ticker import MaxNLocator
+
     panel.set_title(title, fontsize=10, loc="left")
     panel.grid(alpha=0.3)
+    panel.margins(y=0.15)  # room for the names of the stages
+    panel.xaxis.set_major_locator(MaxNLocator(integer=True))
     if panel.get_legend_handles_labels()[0]:
-        panel.legend(fontsize=8, loc="upper right")
+        panel.legend(fontsize=8, loc="best")

@@ -14,6 +14,7 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
 from pdt.errors import Followed, PdtError
 from pdt.provenance import new_directory
@@ -43,11 +44,12 @@ class Ranks:
         """The one that writes metrics, prints, and commits checkpoints."""
         return self.rank == 0
 
-    def mesh(self) -> dist.DeviceMesh:
+    def mesh(self) -> DeviceMesh:
         """All ranks in a row, as FSDP shards over them; a process alone is a group of one."""
         if not dist.is_initialized():
-            dist.init_process_group(self._backend, store=dist.HashStore(), rank=0, world_size=1)
-        return dist.init_device_mesh(self.device.type, (self.count,))
+            store = dist.HashStore()  # type: ignore[attr-defined]
+            dist.init_process_group(self._backend, store=store, rank=0, world_size=1)
+        return init_device_mesh(self.device.type, (self.count,))
 
     def leave(self) -> None:
         """At the end of the process."""

@@ -39,6 +39,7 @@ def roll_out(
     frontier: Frontier,
     tokens_BKT: Tensor,
     *,
+    fork_BKTD: Tensor | None = None,
     may_read_KK: Tensor | None = None,
     edit_bus: EditBus = lambda bus: bus,
     score: Score = token_nll,
@@ -46,12 +47,16 @@ def roll_out(
     """Write the target sections from an open frontier; tokens below 0 pad a shorter lane.
 
     `edit_bus` intervenes on what lanes read; what they write is committed as it is.
+    `fork_BKTD` are the tokens' states at the fork, where the trunk has read them already.
 
     Paper: §6.
     """
     tau = model.config.lanes.block_tokens
     lengths_BK = (tokens_BKT >= 0).sum(-1)
-    fork_BKTD = model.read_targets(frontier, tokens_BKT.clamp(min=0))
+    if fork_BKTD is None:
+        lower = [memory.past for memory in frontier.lower]
+        start_B = frontier.lengths_B + frontier.written
+        fork_BKTD = model.read_targets(lower, start_B, tokens_BKT.clamp(min=0))
     bus, before_BKD = model.empty_bus(), frontier.h_BKD
     scores, finals = [], []
     for block, tokens in enumerate(tokens_BKT.split(tau, dim=2)):

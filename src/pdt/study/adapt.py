@@ -1,0 +1,151 @@
+"""Adapt a small pretrained decoder to a corpus, as one plain decoder, before it is split.
+
+
+It learns the words and to copy out of the source; ownership, plans and notes are learned later and
+elsewhere. A killed adaptation goes on from its last state to the same weights.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from pdt.config import TrunkShape
+from pdt.model.attention import Segment
+from pdt.model.cache import SegmentList
+from pdt.model.layer import DecoderLayer
+from pdt.model.linear import RMSNorm
+from pdt.model.rope import rotary
+from pdt.objective.token import scoring_states, token_nll
+from pdt.provenance import atomic_path
+from pdt.records.batch import RecordBatch, RecordShards
+
+STATE = "adaptation.safetensors"
+
+
+@dataclass(frozen=True)
+class Adaptation:
+    """How a trunk is adapted."""
+
+    steps: int = 400
+    batch_documents: int = 8
+    learning_rate: float = 5e-4
+    warmup_steps: int = 20
+    prompt_weight: float = 0.5
+    """Source and request count half: they are where to copy from, not what is written."""
+    seed: int = 0
+    save_steps: int = 50
+
+    def learning_rate_at(self, step: int) -> float:
+        cosine = 0.05 + 0.95 * (0.5 + 0.5 * math.cos(math.pi * step / self.steps))
+        return self.learning_rate * min(1.0, (step + 1) / self.warmup_steps) * cosine
+
+
+class PlainDecoder(nn.Module):
+    """The decoder before any split: every section is a continuation of its prompt."""
+
+    def __init__(self, shape: TrunkShape) -> None:
+        super().__init__()
+        self.shape = shape
+        self.embed_tokens = nn.Embedding(shape.vocabulary, shape.width)
+        self.layers = nn.ModuleList(DecoderLayer(shape) for _ in range(shape.layers))
+        self.norm = RMSNorm(shape.width, shape.norm_eps)
+
+    def forward(self, batch: RecordBatch) -> tuple[Tensor, Tensor]:
+        """-log p of each prompt token after the first, and of each section token."""
+        prompt, sections = batch.prompt_tokens_BS, batch.section_tokens_BKT
+        (B, S), T = prompt.shape, sections.shape[2]
+        lengths_B = batch.prompt_valid_BS.sum(1)
+        h_B1SD, read = self._run(prompt[:, None], torch.arange(S).expand(B, S), None)
+        prompt_nll = token_nll(self._logits(h_B1SD[:, :, :-1]), prompt[:, None, 1:])
+        past = [Segment(*pair, batch.prompt_valid_BS) for pair in read]
+        h_BKTD, _ = self._run(sections, lengths_B[:, None] + torch.arange(T), past)
+        before_BKD = h_B1SD[torch.arange(B), :, lengths_B - 1].expand(-1, sections.shape[1], -1)
+        return prompt_nll, token_nll(self._logits(scoring_states(before_BKD, h_BKTD)), sections)
+
+    def _run(
+        self, tokens_BKT: Tensor, positions_BT: Tensor, past: list[Segment] | None
+    ) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
+        turn = rotary(self.shape.rope, self.shape.head_width, positions_BT, torch.float32)
+        h, read = self.embed_tokens(tokens_BKT.clamp(min=0)), []
+        for index, layer in enumerate(self.layers):
+            memory = SegmentList([] if past is None else [past[index]])
+            h = layer(h, turn, memory)
+            read.append((memory.past[-1].k, memory.past[-1].v))
+        return h, read
+
+    def _logits(self, h_BKTD: Tensor) -> Tensor:
+        return F.linear(self.norm(h_BKTD), self.embed_tokens.weight)
+
+
+def adapt(
+    decoder: PlainDecoder,
+    shards: RecordShards,
+    how: Adaptation,
+    work: Path,
+    watch: Callable[[int, dict[str, float]], None] = lambda step, numbers: None,
+) -> None:
+    """Train every weight of the decoder for `how.steps` steps; `work` keeps the state."""
+    optimizer = torch.optim.AdamW(
+        decoder.parameters(), lr=how.learning_rate, betas=(0.9, 0.98), weight_decay=0.01
+    )
+    first = _restore(decoder, optimizer, work / STATE)
+    for step, batch in enumerate(_batches(shards, how)):
+        if step < first:
+            continue
+        if step == how.steps:
+            break
+        prompt_nll, nll = decoder(batch)
+        prompt = prompt_nll.sum() / (batch.prompt_valid_BS.sum() - len(batch.record_ids))
+        section = nll.sum() / batch.token_valid_BKT.sum()
+        (section + how.prompt_weight * prompt).backward()
+        torch.nn.utils.clip_grad_norm_(decoder.parameters(), 1.0)
+        for group in optimizer.param_groups:
+            group["lr"] = how.learning_rate_at(step)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        watch(step + 1, {"section": section.item(), "prompt": prompt.item()})
+        if (step + 1) % how.save_steps == 0 or step + 1 == how.steps:
+            _save(decoder, optimizer, step + 1, work / STATE)
+
+
+def _batches(shards: RecordShards, how: Adaptation) -> Iterator[RecordBatch]:
+    epoch = 0
+    while True:
+        for batch in shards.batches(how.batch_documents, seed=how.seed + epoch):
+            if len(batch.record_ids) == how.batch_documents:
+                yield batch
+        epoch += 1
+
+
+def _save(decoder: PlainDecoder, optimizer: torch.optim.Optimizer, step: int, target: Path) -> None:
+    state = {f"decoder.{name}": value for name, value in decoder.state_dict().items()}
+    for number, moments in optimizer.state_dict()["state"].items():
+        state |= {f"{kind}.{number}": value.clone() for kind, value in moments.items()}
+    with atomic_path(target) as partial:
+        save_file(state, partial, metadata={"step": str(step)})
+
+
+def _restore(decoder: PlainDecoder, optimizer: torch.optim.Optimizer, source: Path) -> int:
+    if not source.is_file():
+        return 0
+    with safe_open(source, "pt") as file:
+        step = int(file.metadata()["step"])
+    weights: dict[str, Tensor] = {}
+    moments: dict[int, dict[str, Tensor]] = {}
+    for name, value in load_file(source).items():
+        kind, _, rest = name.partition(".")
+        if kind == "decoder":
+            weights[rest] = value
+        else:
+            moments.setdefault(int(rest), {})[kind] = value
+    decoder.load_state_dict(weights)
+    groups = optimizer.state_dict()["param_groups"]
+    optimizer.load_state_dict({"state": moments, "param_groups": groups})
+    return step
