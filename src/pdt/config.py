@@ -391,6 +391,8 @@ class EndpointConfig(Strict):
     def _no_secret(self) -> "EndpointConfig":
         if self.base_url is not None:
             parts = urlsplit(self.base_url)
+            if parts.scheme not in ("http", "https") or not parts.hostname:
+                raise ValueError("base_url is no http or https address; give http://host:port/v1")
             if parts.username or parts.password or parts.query:
                 raise ValueError(
                     "base_url holds a user, password or query; a configuration is written to "

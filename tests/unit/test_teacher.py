@@ -366,8 +366,11 @@ def test_the_key_reaches_the_server_and_no_file_log_or_message(
     texts += [config.model_dump_json(), repr(vars(teacher.client))]
     assert [text for text in texts if KEY in text] == []
     assert any("[key]" in text for text in texts), "the server did send it back"
-    with pytest.raises(ConfigError, match="base_url holds a user, password or query"):
+    with pytest.raises(ConfigError, match="base_url holds a user, password or query") as wrong:
         settings(server, f"teacher.endpoint.base_url=https://me:{KEY}@host/v1")
+    assert KEY not in str(wrong.value)
+    with pytest.raises(ConfigError, match="no http or https address"):
+        settings(server, "teacher.endpoint.base_url=localhost:8000/v1")
 
 
 def test_a_missing_key_price_model_or_budget_is_refused_before_anything_is_sent(

@@ -10,6 +10,8 @@ from pydantic.fields import FieldInfo
 from pdt.contract import Contract
 from pdt.records.arrays import LEGEND, axes_of
 from pdt.records.pilot import Pilot
+from pdt.records.pipeline.run import BuildReport, Rejection
+from pdt.records.pipeline.teaching import UntaughtSource
 from pdt.records.report import CorpusReport, ShardReport
 from pdt.records.review import Review
 from pdt.records.schema import TrainingRecord
@@ -23,6 +25,7 @@ from pdt.teacher.answer import Answer
 from pdt.teacher.checks import BUNDLE_RULES, REPLY_RULES, RULES, CheckFailure
 from pdt.teacher.document import TaughtDocument
 from pdt.teacher.facts import FactInventory
+from pdt.teacher.journal import Transcript
 
 CONTRACTS: dict[str, type[Contract]] = {
     kind.__name__: kind
@@ -42,6 +45,10 @@ CONTRACTS: dict[str, type[Contract]] = {
         CheckFailure,
         ShardReport,
         CorpusReport,
+        Transcript,
+        UntaughtSource,
+        Rejection,
+        BuildReport,
         Review,
         Pilot,
     )

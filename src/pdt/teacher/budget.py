@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from pdt.config import EndpointConfig
-from pdt.errors import PdtError
+from pdt.errors import CorruptFile, PdtError
 from pdt.teacher.call import Call
 
 LEDGER = "ledger.jsonl"
@@ -131,8 +131,14 @@ class Budget:
             whole = data.rfind(b"\n") + 1
             if whole < len(data):  # a process died while it wrote; its call was not sent
                 ledger.truncate(self._read_to + whole)
-            for line in data[:whole].splitlines():
-                self._apply(json.loads(line))
+            try:
+                for line in data[:whole].splitlines():
+                    self._apply(json.loads(line))
+            except (ValueError, KeyError, TypeError) as error:
+                raise CorruptFile(
+                    f"{self._path} is not a ledger: {error}.\n"
+                    "What was spent is no longer known. Restore it before another call is made."
+                ) from error
             self._read_to += whole
             yield ledger
 

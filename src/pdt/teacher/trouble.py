@@ -9,6 +9,8 @@ from pdt.errors import PdtError
 from pdt.teacher.secret import Secret
 
 T = TypeVar("T")
+_MALFORMED = ValueError | AttributeError | TypeError
+"""What the SDK stumbles over when a server's reply is not of the protocol."""
 
 
 class TeacherFailed(PdtError):
@@ -49,7 +51,7 @@ def _trouble(error: Exception, secret: Secret) -> Exception | None:
         never_sent = isinstance(error.__cause__, httpx2.ConnectError | httpx2.ConnectTimeout)
         why = "the server cannot be reached" if never_sent else "the connection broke"
         return TryAgain(why, billed=not never_sent)
-    if isinstance(error, openai.OpenAIError | httpx2.HTTPError | ValueError | AttributeError):
+    if isinstance(error, openai.OpenAIError | httpx2.HTTPError | LookupError | _MALFORMED):
         return TryAgain(f"the reply cannot be read ({type(error).__name__})", billed=True)
     return None
 

@@ -7,6 +7,7 @@ order, with the same bytes.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Protocol
@@ -139,6 +140,11 @@ def _pool(phase: Phase, todo: Sequence[int], workers: int) -> Iterator[tuple[int
                 if not isinstance(outcome, PartReport):
                     raise refusal(*outcome)
                 yield index, outcome
+    except BrokenProcessPool:
+        raise PdtError(
+            f"A process died while it worked on the {phase.name} phase; perhaps memory ran out.\n"
+            "Every whole part is kept. Run again with --resume and fewer --workers."
+        ) from None
     finally:
         pool.shutdown(cancel_futures=True)
 

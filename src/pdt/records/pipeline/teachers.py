@@ -6,8 +6,10 @@ Paper: §4.2.
 from functools import cache
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from pdt.config import PdtConfig
-from pdt.errors import UsageError
+from pdt.errors import CorruptFile, UsageError
 from pdt.provenance import MANIFEST, read_json_object
 from pdt.records.checks import check_document
 from pdt.records.pipeline.layout import Build
@@ -81,7 +83,12 @@ def _chronicle(directory: Path, config: PdtConfig) -> ChronicleTeacher:
             f"{directory} was not made by `pdt chronicle write --bundles`.\n"
             "Chronicle teaches its own bundles; set teacher.kind for other sources."
         )
-    dials = Dials.model_validate(manifest["config"]["dials"])
+    try:
+        dials = Dials.model_validate(manifest["config"]["dials"])
+    except (KeyError, TypeError, ValidationError) as error:
+        raise CorruptFile(
+            f"{directory / MANIFEST} holds no dials of Chronicle.\nWrite the bundles again."
+        ) from error
     return ChronicleTeacher(dials, Meter(load_tokenizer(config.records.tokenizer)))
 
 
