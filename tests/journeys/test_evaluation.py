@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +22,7 @@ from pdt.evaluation.run import Evaluation
 from pdt.evaluation.verify import verify_results
 from pdt.model.build import random_model
 from pdt.model.pdt import ParallelDecoder
+from pdt.model.store import save_model
 from pdt.provenance import MANIFEST, write_manifest
 from pdt.records.batch import RecordShards
 from tests.conftest import open_model
@@ -129,6 +132,28 @@ def test_an_owner_that_writes_the_cue_coins_the_drawn_word(corpus: RecordShards)
     assert tuple(written[0][len(cue) : len(cue) + len(tokens)]) == tokens
     free = [row[len(cue) : len(cue) + len(tokens)] for row in written[1:]]
     assert any(tuple(row) != tokens for row in free)
+
+
+def test_a_checkpoint_without_a_planner_is_judged_on_the_teachers_plans(
+    corpus: RecordShards,
+) -> None:
+    settings = small_settings(
+        corpus.config,
+        plan="oracle",
+        documents=2,
+        batch=2,
+        max_tokens=6,
+        conditions=("oracle", "swap"),
+    )
+    models = {Weights.BUS: small_models()[Weights.BUS]}
+    evaluation = Evaluation(corpus, models, settings, {"exact": ExactScreen()})
+    raw = evaluation.run(*evaluation.batches())
+    results = conclude(raw, settings, {})
+    assert {row.condition for row in raw.written} == {"oracle", "swap"}
+    assert "swap.retained" in results.measures
+    assert "planner.retained" not in results.measures
+    assert not any(name.startswith("bits.self_only") for name in results.measures)
+    assert all(row.unmoved_lane_of_plan == (0, 1, 2) for row in raw.written)
 
 
 def test_draws_are_uniform_and_depend_on_the_seed(ran: Ran) -> None:
@@ -297,3 +322,32 @@ def test_a_self_only_control_must_match_the_bus_checkpoint(corpus: RecordShards)
     )
     with pytest.raises(BindingMismatch, match=r"notes\.codes"):
         Evaluation(corpus, models, small_settings(corpus.config), {})
+
+
+def pdt(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "pdt", *arguments], capture_output=True, text=True)
+
+
+def test_the_commands_show_gates_and_find_tampering(copy: Path) -> None:
+    shown = pdt("eval", "report", str(copy))
+    assert shown.returncode == 1  # a gate is unmet
+    assert "owner recall" in shown.stdout
+    whole = pdt("verify", str(copy), "--json")
+    assert whole.returncode == 0
+    assert json.loads(whole.stdout)["gates"] == 15
+    (copy / "report.md").write_text("all gates are met\n")
+    changed = pdt("verify", str(copy))
+    assert changed.returncode == 3
+    assert "report.md" in changed.stderr
+    assert "Traceback" not in changed.stderr
+
+
+def test_a_wrong_call_is_refused_and_leaves_nothing(corpus: RecordShards, tmp_path: Path) -> None:
+    save_model(small_models()[Weights.SELF_ONLY], tmp_path / "control", with_trunk=True)
+    out = tmp_path / "out"
+    control = str(tmp_path / "control")
+    swapped = pdt("eval", "run", str(corpus.directory), "--model", control, "--out", str(out))
+    assert swapped.returncode == 3
+    assert "another notes condition" in swapped.stderr
+    assert "Traceback" not in swapped.stderr
+    assert not out.exists()

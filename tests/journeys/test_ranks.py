@@ -92,11 +92,11 @@ def train_on_two(records: Records, run: Path, *more: str) -> subprocess.Complete
     )
 
 
-def same(ours: Path, theirs: Path, *, rel: float = 1e-4, lines: int | None = None) -> None:
+def same(ours: Path, theirs: Path) -> None:
     """The metrics of two runs agree, line by line."""
-    for one, two in zip(metrics(ours), metrics(theirs)[:lines], strict=True):
+    for one, two in zip(metrics(ours), metrics(theirs), strict=True):
         assert one["kind"] == two["kind"]
-        assert numbers(one) == pytest.approx(numbers(two), rel=rel, abs=1e-6)
+        assert numbers(one) == pytest.approx(numbers(two), rel=1e-4, abs=1e-6)
 
 
 def only_steps(run: Path, target: Path, last: int) -> Path:
@@ -259,7 +259,10 @@ def test_bf16_compute_stays_close_to_fp32_and_steps_fp32_masters(
     assert dtypes == {torch.bfloat16}
     assert {p.dtype for _, p in learned_parameters(model)} == {torch.float32}
     assert metrics(tmp_path)[0]["loss"] != metrics(alone)[0]["loss"]
-    same(tmp_path, alone, rel=0.05, lines=4)
+    for ours, theirs in zip(metrics(tmp_path), metrics(alone)[:4], strict=True):
+        # What counts codes can differ by a whole note: a near-tie falls the other way.
+        for name in {"loss", "token", "plan", "order", "route", "progress"} & theirs.keys():
+            assert ours[name] == pytest.approx(theirs[name], rel=0.05), name
     for name, value in model.trunk.state_dict().items():
         assert torch.equal(value, trunk[name])
     # The trunk came from no file: the checkpoint keeps it as it was given, not as it was rounded.

@@ -166,6 +166,11 @@ def test_parameters_of_a_template_say_who_published() -> None:
     assert (work.publisher, work.container, work.kind) == ("Yale", "Journal of Isis", "journal")
 
 
+def test_an_address_that_is_none_is_only_text() -> None:
+    (one,) = works_of('<a href="https://[bad/x">Title of a page</a>, a note.')
+    assert one
+
+
 def test_ids_of_other_letters_stay_apart() -> None:
     assert citation_id("cite_note-Henze-12") == "cite_note-Henze-12"
     assert citation_id("cite_note-é") != citation_id("cite_note-è")

@@ -82,7 +82,18 @@ def walk(page: Path) -> int:
 
 
 def memory_growth(directory: Path, config: PdtConfig) -> int:
-    """Peak memory of reading one bundle, above what the process held before."""
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    read_source(directory, config.sources.html)
-    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
+    """Memory that one reading holds, tree and text, above what the process held before."""
+    before = _resident()
+    reading = read_source(directory, config.sources.html)
+    grown = _resident() - before
+    del reading
+    return grown
+
+
+def _resident() -> int:
+    """Bytes of this process in memory; 0 where the system does not tell."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    except OSError:
+        return 0
+    return pages * resource.getpagesize()

@@ -275,13 +275,14 @@ def _show(results: "Results", out: Path, as_json: bool) -> None:
     if as_json:
         print(json.dumps(results.model_dump(mode="json"), indent=2, ensure_ascii=False))
         return
-    table = Table("question", "evidence", "measured", "asked for", "source", "verdict")
+    table = Table("evidence", "measured", "asked for", "verdict", box=None, pad_edge=False)
     styles = {"met": "green", "UNMET": "red", "not measured": "yellow"}
     last = ""
     for judged in results.gates:
-        question, *cells, verdict = gate_row(judged)
-        shown = question if question != last else ""
+        question, name, measured, asked, _, verdict = gate_row(judged)
+        if question != last:
+            table.add_row(f"[bold]{question}[/]")
         last = question
-        table.add_row(shown, *cells, f"[{styles[verdict]}]{verdict}[/]")
+        table.add_row(f"  {name}", measured, asked, f"[{styles[verdict]}]{verdict}[/]")
     Console().print(table)
     print(out)

@@ -26,6 +26,14 @@ Pair = tuple[str, str]
 """A premise and a hypothesis."""
 
 
+def quiet_transformers() -> None:
+    """No bars and no remarks about weights: a refusal of ours says what is wrong."""
+    from transformers.utils import logging
+
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+
+
 class CrossEncoder(Protocol):
     """Anything that scores entailment."""
 
@@ -51,6 +59,7 @@ class TransformersCrossEncoder:
             raise UsageError(
                 "The NLI screen needs transformers.\nRun `pip install 'pdt[encoders]'`."
             ) from error
+        quiet_transformers()
         self._torch = torch
         directory = Path(source)
         self._tokenizer: Any

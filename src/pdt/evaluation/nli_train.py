@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pdt.errors import ContractBroken, UsageError
+from pdt.evaluation.nli import quiet_transformers
 from pdt.provenance import new_directory, sha256_file, write_json, write_manifest
 
 LABELS = ("contradiction", "entailment", "neutral")
@@ -66,6 +67,7 @@ def train_cross_encoder(
 
     if not (encoder / "model.safetensors").is_file():
         raise UsageError(f"{encoder} holds no model.safetensors. Run `make encoder`.")
+    quiet_transformers()
     torch.manual_seed(seed)
     examples, held_out = read_pairs(data, pairs), read_pairs(test, test_pairs)
     settings = AutoConfig.from_pretrained(

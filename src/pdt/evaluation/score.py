@@ -28,7 +28,7 @@ DIGITS = 6
 
 
 class Scorer:
-    """One batch under one checkpoint: prompts and lanes are prefilled once for all conditions."""
+    """One batch under one checkpoint: what lies before the notes runs once for all conditions."""
 
     def __init__(
         self, model: ParallelDecoder, batch: HeldOutBatch, addressed: AddressedPlans, read: Prompt
@@ -36,6 +36,7 @@ class Scorer:
         self.model, self.batch, self._read = model, batch, read
         self._plans = addressed.in_teacher_order()
         self._frontier: Frontier | None = None
+        self._fork_BKTD: Tensor | None = None
 
     @torch.inference_mode()
     def score(self, condition: Condition) -> list[Likelihoods]:
@@ -53,11 +54,18 @@ class Scorer:
                 bus = edit.edit_bus(bus, model.note_writer.vq.decode)
             return bus
 
+        tokens_BKT = self.batch.records.section_tokens_BKT
+        if self._fork_BKTD is None:
+            lower = [[segment] for segment in self._read.lower]
+            self._fork_BKTD = model.read_targets(
+                lower, self._read.lengths_B, tokens_BKT.clamp(min=0)
+            )
         score = _ScoreChoices([document.choices for document in documents])
         rollout = roll_out(
             model,
             self._open(plans),
-            self.batch.records.section_tokens_BKT,
+            tokens_BKT,
+            fork_BKTD=self._fork_BKTD,
             may_read_KK=table,
             edit_bus=edited,
             score=score,

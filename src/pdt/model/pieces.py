@@ -10,6 +10,7 @@ Paper: §6 (checkpoints).
 
 import json
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,7 +71,8 @@ def lay_out(path: Path, tensors: Mapping[str, Tensor]) -> None:
 
 def write_rows(path: Path, tensors: Mapping[str, Tensor], *, first: bool = True) -> None:
     """Put this process's rows into a file that was laid out; `first` writes what all share."""
-    with path.open("r+b") as file:
+    # Unbuffered: a buffer would write back what it read between two runs, over another rank's rows.
+    with path.open("r+b", buffering=0) as file:
         length = int.from_bytes(file.read(8), "little")
         header = json.loads(file.read(length))
         for name, value in tensors.items():
@@ -84,8 +86,10 @@ def write_rows(path: Path, tensors: Mapping[str, Tensor], *, first: bool = True)
             inner = math.prod(piece.shape[piece.axis + 1 :]) * value.itemsize
             runs = piece.rows.cpu().contiguous().reshape(lead, -1).view(torch.uint8).numpy()
             for index, run in enumerate(runs):
-                file.seek(begin + index * stride + piece.start * inner)
-                file.write(run.data)
+                at, rest = begin + index * stride + piece.start * inner, run.data
+                while rest:  # one call takes at most 2 GiB
+                    done = os.pwrite(file.fileno(), rest, at)
+                    at, rest = at + done, rest[done:]
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:

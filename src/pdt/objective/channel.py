@@ -50,9 +50,8 @@ def usage_deficit(
 
 def code_counts(codes_BWM: Tensor, published_BW: Tensor, C: int) -> Tensor:
     """How many published notes chose each code of each codebook: [M, C]."""
-    sent_QM = codes_BWM[published_BW]
-    counts = [torch.bincount(sent_Q, minlength=C) for sent_Q in sent_QM.unbind(-1)]
-    return torch.stack(counts)
+    chosen_BWMC = torch.nn.functional.one_hot(codes_BWM, C)
+    return chosen_BWMC.masked_fill(~published_BW[..., None, None], 0).sum((0, 1))
 
 
 def _squared_distance(u_BWE: Tensor, e_BWE: Tensor, published_BW: Tensor, M: int) -> Tensor:

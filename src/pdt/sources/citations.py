@@ -14,9 +14,11 @@ from dataclasses import dataclass, replace
 from selectolax.lexbor import LexborNode
 
 from pdt.sources.page import Page
-from pdt.sources.prose import REF, Prose, display_text, template_calls
+from pdt.sources.prose import REF, Prose, display_text, is_apparatus, template_calls
 
-CITATION_TEMPLATES = re.compile(r"^(?:cite|citation$|cita |vcite|harv|sfn|short citation)")
+CITATION_TEMPLATES = re.compile(r"^(?:cite|citation$|cita |vcite)")
+SHORT_TEMPLATES = re.compile(r"^(?:harv|sfn|sfm|short citation)")
+_DATED = re.compile(r"\b1[0-9]{3}\b|\b20[0-9]{2}\b|ISBN")
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
 
 
@@ -65,14 +67,46 @@ def read_notes(page: Page) -> dict[str, Note]:
     return notes
 
 
-def read_bibliography(page: Page) -> dict[str, CiteElement]:
-    """Every citation with an anchor, wherever it stands: what short footnotes point at."""
-    found: dict[str, CiteElement] = {}
-    for node in page.tree.css('[id^="CITEREF"]'):
-        cite = _cite(node, {})
-        if cite.anchor:
-            found.setdefault(cite.anchor, cite)
+def read_bibliography(page: Page) -> list[CiteElement]:
+    """What short footnotes may point at: anchored citations, and entries of hand-typed lists."""
+    anchored = [_cite(node, {}) for node in page.tree.css('[id^="CITEREF"]') if not _in_note(node)]
+    typed = []
+    for item in _apparatus_items(page):
+        if item.css_first('[id^="CITEREF"]') is None and item.css_first("p, ul, ol") is None:
+            cite = _cite(item, _inner_identifiers(item))
+            if cite.fields or _DATED.search(cite.text):
+                typed.append(cite)
+    return anchored + typed
+
+
+def _in_note(node: LexborNode) -> bool:
+    """Citations inside footnotes are read with their notes."""
+    outer = node.parent
+    while outer is not None:
+        if (outer.attributes.get("id") or "").startswith("cite_note-"):
+            return True
+        outer = outer.parent if outer.tag not in ("section", "body") else None
+    return False
+
+
+def _apparatus_items(page: Page) -> list[LexborNode]:
+    """List entries under References, Bibliography and the like."""
+    found = []
+    for section in page.tree.css("section[data-mw-section-id]"):
+        heading = section.css_first("h2, h3, h4")
+        if heading is not None and is_apparatus(display_text(heading)):
+            found += section.css("ul > li")
     return found
+
+
+def _inner_identifiers(item: LexborNode) -> dict[str, str]:
+    """Numbers that a template such as {{ISBN}} gives inside a hand-typed entry."""
+    return {
+        name: values.get("1", "")
+        for node in item.css('[typeof~="mw:Transclusion"]')
+        for name, values in template_calls(node)
+        if name in ("isbn", "oclc", "doi", "jstor")
+    }
 
 
 def cited_notes(prose: Prose, notes: dict[str, Note]) -> set[str]:
@@ -118,7 +152,7 @@ def _note(item: LexborNode) -> Note:
     links = tuple(link.attributes.get("href") or "" for link in body.css("a[href]"))
     return replace(
         note,
-        text=display_text(body),
+        text=display_text(body) or _short_text(body),
         cites=tuple(_cites(body)),
         short_anchors=tuple(
             dict.fromkeys(link.partition("#")[2] for link in links if "#CITEREF" in link)
@@ -144,6 +178,18 @@ def _cites(body: LexborNode) -> list[CiteElement]:
         for node in body.css("cite.citation")
     ]
     return marked + bare
+
+
+def _short_text(body: LexborNode) -> str:
+    """`Shaw 1976 p=3` of a short-footnote template that the wiki lacks."""
+    calls = [
+        call for node in body.css('[typeof~="mw:Transclusion"]') for call in template_calls(node)
+    ]
+    return "; ".join(
+        " ".join(values.get(place, "") for place in ("1", "2", "3", "4")).strip()
+        for name, values in calls
+        if SHORT_TEMPLATES.match(name)
+    )
 
 
 def _cite(node: LexborNode, fields: dict[str, str]) -> CiteElement:

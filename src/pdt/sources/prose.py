@@ -95,9 +95,13 @@ def read_prose(page: Page) -> Prose:
 def display_text(node: LexborNode) -> str:
     """What a reader sees of any element, such as a footnote's text."""
     builder = TracedBuilder()
-    walk = _Walk(None)
-    walk.inline(node, "", builder)
-    return builder.build().text
+    _Walk(None).inline(node, "", builder)
+    return builder.text()
+
+
+def is_apparatus(heading: str) -> bool:
+    """Is this the heading of references, notes, links and the like?"""
+    return heading.casefold() in _apparatus()
 
 
 def template_names(node: LexborNode) -> list[str]:
@@ -161,7 +165,7 @@ class _Walk:
                 self._paragraph(child, spot, here)
             elif (heading := _heading(child)) is not None:
                 line = self._line(heading, spot)
-                if line.text.casefold() in _apparatus():
+                if is_apparatus(line.text):
                     self.left_out["apparatus section"] += 1
                     return
                 if line.text:

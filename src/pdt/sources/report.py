@@ -70,7 +70,8 @@ def yield_report(
                 tally[1] += not requirement.passed
                 tally[2] += not requirement.passed and failures == 1
     categories: dict[str, list[int]] = {}
-    for one in [*accepted, *rejected]:
+    everyone: list[AcceptedSource | RejectedSource] = [*accepted, *rejected]
+    for one in everyone:
         name = one.candidate.category if one.candidate else "no candidate"
         tally = categories.setdefault(name, [0, 0])
         tally[isinstance(one, RejectedSource)] += 1

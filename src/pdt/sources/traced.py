@@ -114,15 +114,22 @@ class TracedBuilder:
             _tidy(characters, gap)
         return _collapsed(characters)
 
+    def text(self) -> str:
+        """The line alone, for text that nobody traces."""
+        if any(not node for _, node, _ in self._pieces):
+            return "".join(character for character, _, _ in self._characters())
+        return self.build().text
+
     def _line(self, characters: list[tuple[str, int, int]]) -> TracedText:
         runs: list[Run] = []
+        start, piece, first = 0, -1, 0
         for place, (_, number, offset) in enumerate(characters):
-            node = self._pieces[number][1]
-            last = runs[-1] if runs else None
-            if last and last.node == node and last.offset + place - last.start == offset:
-                runs[-1] = last._replace(end=place + 1)
-            else:
-                runs.append(Run(place, place + 1, node, offset))
+            if number != piece or offset - first != place - start:
+                if piece >= 0:
+                    runs.append(Run(start, place, self._pieces[piece][1], first))
+                start, piece, first = place, number, offset
+        if piece >= 0:
+            runs.append(Run(start, len(characters), self._pieces[piece][1], first))
         return TracedText("".join(character for character, _, _ in characters), tuple(runs))
 
 

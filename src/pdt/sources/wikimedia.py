@@ -241,8 +241,8 @@ def _exchange(role: str, answer: Answer) -> dict[str, Any]:
 def _talk(answer: Answer | None, where: str) -> tuple[TalkRevision | None, str]:
     if answer is None:
         return None, ""
-    if error := api_error(answer.body):
-        raise SourceRefused(where, f"Talk page was answered with {error}", "Try again later.")
+    if said := api_error(answer.body):
+        raise SourceRefused(where, f"Talk page was answered with {said}", "Try again later.")
     try:
         page, revision = _one_revision(_json(answer.body, where).get("query") or {}, where)
         talk = TalkRevision.model_validate(

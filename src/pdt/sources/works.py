@@ -11,9 +11,9 @@ import hashlib
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
 from pdt.sources.citations import CiteElement, Note
 
@@ -22,6 +22,7 @@ _ISBN = re.compile(r"(?<![\d-])((?:97[89][- ]?)?\d(?:[- ]?\d){8}[- ]?[\dXx])(?![
 _PAGES = re.compile(
     r",?\s*\b(?:pp?|pgs?|pages?|vol|vols|chap|ch|ff?|no|n|sec|para|col|l)\b\.?\s*"
     r"[\divxlcIVXLC][\divxlcIVXLC,;:\s–—-]*(?:ff?\.?)?(?=\W|$)|,?\s*\b\d{1,4}\s*[–—-]\s*\d{1,4}\b"
+    r"|,\s*\d{1,3}\.?$"
 )
 _YEAR = re.compile(r"\b(1[0-9]{3}|20[0-9]{2})[a-z]?\b")
 _SHORT = re.compile(
@@ -51,7 +52,7 @@ class Work:
 
 
 def fold_works(
-    notes: Mapping[str, Note], wanted: Iterable[str], bibliography: Mapping[str, CiteElement]
+    notes: Mapping[str, Note], wanted: Iterable[str], bibliography: Sequence[CiteElement]
 ) -> tuple[dict[str, tuple[str, ...]], dict[str, Work]]:
     """For each wanted note the works it cites, and every such work by id."""
     fold = _Fold(notes, bibliography)
@@ -71,22 +72,37 @@ def work_id(key: str) -> str:
 class _Fold:
     """Keys of all notes, resolved once."""
 
-    def __init__(self, notes: Mapping[str, Note], bibliography: Mapping[str, CiteElement]) -> None:
-        self._notes, self._bibliography = notes, bibliography
+    def __init__(self, notes: Mapping[str, Note], bibliography: Sequence[CiteElement]) -> None:
+        self._notes = notes
+        self._bibliography: dict[str, CiteElement] = {}
+        for cite in [*bibliography, *(c for note in notes.values() for c in note.cites)]:
+            if cite.anchor:
+                self._bibliography.setdefault(cite.anchor, cite)
+        self._identified: dict[int, list[str]] = {}
         self.sources: dict[str, list[CiteElement | Note]] = defaultdict(list)
         self._by_author: dict[str, set[str]] = defaultdict(set)
         self._alias: dict[str, str] = {}
         self._known: dict[int, str] = {}
         self._said: dict[str, str] = {}
-        for cite in [*bibliography.values(), *(c for note in notes.values() for c in note.cites)]:
+        for cite in [*bibliography, *(c for note in notes.values() for c in note.cites)]:
             key = self._key_of_cite(cite)
             for author in _authors(cite):
                 self._by_author[author].add(key)
         for note in notes.values():
-            if not note.cites and not note.short_anchors and _is_full(note):
+            if not note.cites and not note.short_anchors and self._is_full(note):
                 key = self._key_of_text(note)
-                if (author := _first_name(note.text)) is not None:
-                    self._by_author[author].add(key)
+                if (first := _first_name(note.text)) is not None:
+                    self._by_author[first].add(key)
+
+    def _identifiers(self, source: CiteElement | Note) -> list[str]:
+        found = self._identified.get(id(source))
+        if found is None:
+            found = self._identified[id(source)] = _identifiers(source)
+        return found
+
+    def _is_full(self, note: Note) -> bool:
+        long = len(_short_part(note.text)) > SHORTEST_FULL
+        return long or bool(self._identifiers(note))
 
     def keys_of(self, name: str) -> list[str]:
         note, seen = self._notes[name], {name}
@@ -98,7 +114,8 @@ class _Fold:
         anchored = [self._bibliography[a] for a in note.short_anchors if a in self._bibliography]
         if anchored:
             return [self._key_of_cite(cite) for cite in anchored]
-        if not _is_full(note) and (key := self._by_short_form(note.text)) is not None:
+        short = _short_part(note.text)
+        if not self._is_full(note) and (key := self._by_short_form(short)) is not None:
             return [key]
         return [self._key_of_text(note)]
 
@@ -112,7 +129,9 @@ class _Fold:
             key=key,
             text=max(texts, key=len, default=key),
             kind=next((cite.kind for cite in cites if cite.kind), ""),
-            identifiers=tuple(dict.fromkeys(i for source in sources for i in _identifiers(source))),
+            identifiers=tuple(
+                dict.fromkeys(i for source in sources for i in self._identifiers(source))
+            ),
             publisher=_field(cites, "publisher", "institution", "place"),
             container=_field(
                 cites, "journal", "work", "website", "newspaper", "magazine", "series"
@@ -123,7 +142,7 @@ class _Fold:
     def _key_of_cite(self, cite: CiteElement) -> str:
         if id(cite) in self._known:
             return self._known[id(cite)]
-        if found := _identifiers(cite):
+        if found := self._identifiers(cite):
             key = found[0]
             # Two identifiers of one work in one place tie its other citations to it.
             for other in found:
@@ -135,9 +154,11 @@ class _Fold:
     def _key_of_text(self, note: Note) -> str:
         if id(note) in self._known:
             return self._known[id(note)]
-        found = _identifiers(note)
-        key = found[0] if found else _address(note.links, {}) or f"text:{_plain(note.text)}"
-        return self._keep(note, key)
+        found = self._identifiers(note)
+        words = _plain(note.text if self._is_full(note) else _short_part(note.text))
+        # A footnote without words names nothing: it is a work of its own.
+        key = f"text:{words}" if words else f"note:{note.id}"
+        return self._keep(note, found[0] if found else _address(note.links, {}) or key)
 
     def _keep(self, source: CiteElement | Note, key: str) -> str:
         self._known[id(source)] = key
@@ -180,7 +201,7 @@ def _identifiers(source: CiteElement | Note) -> list[str]:
     if match := _DOI.search(text):
         found.append(f"doi:{_plain_id(match[1].rstrip('.,;)'))}")
     for link in source.links:
-        parts = urlsplit(unquote(link))
+        parts = _split(unquote(link))
         if parts.netloc.endswith("jstor.org") and parts.path.startswith("/stable/"):
             found.append(f"jstor:{_plain_id(parts.path.removeprefix('/stable/'))}")
         elif "Special:BookSources/" in link:
@@ -210,7 +231,7 @@ def _address(links: Iterable[str], fields: Mapping[str, str]) -> str | None:
     """A web page, without scheme, `www`, fragment and archive wrapper."""
     for link in [fields.get("url", ""), *links]:
         match = re.match(r"https?://web\.archive\.org/web/\d+\w*/(.+)", link)
-        parts = urlsplit(match[1] if match else link)
+        parts = _split(match[1] if match else link)
         host = _host(link)
         if parts.scheme not in ("http", "https") or not host or host.endswith("wikipedia.org"):
             continue
@@ -222,12 +243,17 @@ def _address(links: Iterable[str], fields: Mapping[str, str]) -> str | None:
     return None
 
 
+def _split(link: str) -> SplitResult:
+    """The parts of an address; one that is no address has none."""
+    try:
+        return urlsplit(link)
+    except ValueError:
+        return SplitResult("", "", "", "", "")
+
+
 def _host(link: str) -> str:
     match = re.match(r"https?://web\.archive\.org/web/\d+\w*/(.+)", link)
-    try:
-        host = urlsplit(match[1] if match else link).netloc.lower().rpartition("@")[2]
-    except ValueError:
-        return ""
+    host = _split(match[1] if match else link).netloc.lower().rpartition("@")[2]
     return host.partition(":")[0].removeprefix("www.")
 
 
@@ -250,8 +276,12 @@ def _authors(cite: CiteElement) -> list[str]:
 
 
 def _first_name(text: str) -> str | None:
-    match = re.match(r"[^\W\d_][\w'’-]+(?: [^\W\d_][\w'’-]+)?(?=[,.:(]| \()", text)
-    return _fold_name(match[0]) if match else None
+    """The family name a citation begins with: of `Henze, P.B.` as of `Paul B. Henze, Layers`."""
+    start = re.split(r"[,:(;]", text, maxsplit=1)[0].strip().rstrip(".")
+    words = start.split()
+    if not 1 <= len(words) <= 5 or len(start) == len(text):
+        return None
+    return _fold_name(words[-1]) or None
 
 
 def _fold_name(name: str) -> str:
@@ -261,8 +291,10 @@ def _fold_name(name: str) -> str:
     return (words[-1] if words and not comma else "".join(words[-1:])) if words else ""
 
 
-def _is_full(note: Note) -> bool:
-    return len(note.text) > SHORTEST_FULL or bool(note.links and _identifiers(note))
+def _short_part(text: str) -> str:
+    """A short footnote without the remark that may follow its page number."""
+    pages = _PAGES.search(text)
+    return text[: pages.end()] if pages and pages.start() <= SHORTEST_FULL else text
 
 
 def _plain(text: str) -> str:

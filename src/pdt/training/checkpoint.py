@@ -36,7 +36,7 @@ from pdt.training.engine import Engine
 from pdt.training.optimizer import learned_parameters
 
 MODEL, OPTIMIZER, STATE = "model", "optimizer.safetensors", "state.json"
-RANDOM = "torch_random_state"
+RANDOM, MOMENTS = "torch_random_state", ("exp_avg", "exp_avg_sq")
 _FREE = (
     "trunk.source",
     "records.",
@@ -115,14 +115,12 @@ def restore_optimizer(
 ) -> None:
     """Put this rank's rows of the moments back, and torch's random stream with them."""
     learned = learned_parameters(model)
-    like = {f"{name}/{key}": p for name, p in learned for key in ("exp_avg", "exp_avg_sq")}
+    like: dict[str, Tensor] = {f"{n}/{key}": p for n, p in learned for key in MOMENTS}
     like |= {f"{name}/step": torch.zeros(()) for name, _ in learned}
     found = read_rows(directory / OPTIMIZER, like | {RANDOM: torch.zeros(0)})
     for name, parameter in learned:
         kept = {
-            key: found[f"{name}/{key}"]
-            for key in ("step", "exp_avg", "exp_avg_sq")
-            if f"{name}/{key}" in found
+            key: found[f"{name}/{key}"] for key in ("step", *MOMENTS) if f"{name}/{key}" in found
         }
         if kept:
             optimizer.state[parameter] = kept

@@ -109,6 +109,8 @@ class Ranks:
                 if self.first:
                     work = stack.enter_context(new_directory(target))
             yield Path(self.told(str(work)))
+            with self.together():  # every rank has written
+                pass
             with self.together():  # no rank goes on before the directory is in its place
                 stack.close()
 

@@ -55,7 +55,8 @@ class Tally:
         names = ["loss", *(loss.value for loss in Loss), *deficits]
         mine = self.sums | {name: float(getattr(self, name)) for name in counts}
         found = ranks.sum_named(mine, [*counts, *names])
-        whole = Tally(*(int(found.pop(name)) for name in counts), sums=found)
+        documents, prompt, section = (int(found.pop(name)) for name in counts)
+        whole = Tally(documents, prompt, section, found)
         if ranks.highest(int(self.code_counts_MC is not None)):
             shape = (config.notes.codebooks, config.notes.codes)
             codes_MC = torch.zeros(shape, dtype=torch.int64)
