@@ -60,8 +60,8 @@ def settings(*more: str) -> PdtConfig:
 def a_build(sources: Path, out: Path, *more: str, calls: Path | None = None) -> Build:
     return Build(
         bundles=sources / "bundles",
-        candidates=sources / "candidates.jsonl",
-        splits=sources / "splits.json",
+        candidates=sources / "candidates" / "candidates.jsonl",
+        splits=sources / "candidates" / "splits.json",
         out=out,
         config=settings(*more),
         calls=calls,

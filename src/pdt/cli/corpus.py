@@ -109,7 +109,12 @@ def build(
 
 
 def _beside(bundles: Path, *names: str) -> Path | None:
-    return next((path for name in names if (path := bundles.parent / name).is_file()), None)
+    """One of the files, beside the bundles or in the folder that Chronicle makes there."""
+    from pdt.teacher.chronicle.sources import LISTS
+
+    folders = (bundles.parent, bundles.parent / LISTS)
+    places = [folder / name for folder in folders for name in names]
+    return next((path for path in places if path.is_file()), None)
 
 
 def _print_report(report: "BuildReport", out: Path, *, as_json: bool) -> None:

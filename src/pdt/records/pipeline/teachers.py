@@ -18,7 +18,7 @@ from pdt.sources.chronicle.meter import Meter
 from pdt.sources.verdict import AcceptedSource
 from pdt.teacher.budget import LEDGER, Budget
 from pdt.teacher.call import Client
-from pdt.teacher.chronicle.sources import IDS
+from pdt.teacher.chronicle.sources import IDS, LISTS
 from pdt.teacher.chronicle.teacher import ChronicleTeacher
 from pdt.teacher.endpoint import Endpoint, check_settings
 from pdt.teacher.interface import Teacher
@@ -66,11 +66,12 @@ def record_id_of(build: Build, accepted: AcceptedSource) -> str:
     """The record's id: page and revision, or what Chronicle calls it."""
     if build.config.teacher.kind is not TeacherKind.CHRONICLE:
         return accepted.candidate.key.replace("/", "-")
-    ids = _chronicle_ids(build.bundles.parent / IDS)
+    path = build.bundles.parent / LISTS / IDS
+    ids = _chronicle_ids(path)
     found = ids.get(accepted.article.bundle_id)
     if found is None:
         raise UsageError(
-            f"{build.bundles.parent / IDS} does not name {accepted.article.title!r}.\n"
+            f"{path} does not name {accepted.article.title!r}.\n"
             "Chronicle teaches what it wrote; set teacher.kind for other sources."
         )
     return found

@@ -17,7 +17,8 @@ from pdt.sources.splits import Family, SplitLedger, page_of, write_ledger
 from pdt.teacher.chronicle.document import ChronicleDocument
 from pdt.terms import Topic
 
-BUNDLES, CANDIDATES, SPLITS, IDS = "bundles", "candidates.jsonl", "splits.json", "ids.json"
+BUNDLES, LISTS = "bundles", "candidates"
+CANDIDATES, SPLITS, IDS = "candidates.jsonl", "splits.json", "ids.json"
 
 
 class SourceWriter:
@@ -55,10 +56,11 @@ class SourceWriter:
 
     def close(self) -> None:
         """Write what is about all of them."""
-        with (self.directory / CANDIDATES).open("w", encoding="utf-8") as file:
+        # In a folder of their own: every .json and .jsonl beside the documents is read as one.
+        root = self.directory / LISTS
+        root.mkdir()
+        with (root / CANDIDATES).open("w", encoding="utf-8") as file:
             file.writelines(candidate.model_dump_json() + "\n" for candidate in self._candidates)
         families = tuple(self._families[name] for name in sorted(self._families))
-        write_ledger(
-            self.directory / SPLITS, SplitLedger(shares=self.shares.model_dump(), families=families)
-        )
-        write_json(self.directory / IDS, dict(sorted(self._ids.items())))
+        write_ledger(root / SPLITS, SplitLedger(shares=self.shares.model_dump(), families=families))
+        write_json(root / IDS, dict(sorted(self._ids.items())))
