@@ -229,6 +229,7 @@ def test_what_no_document_reached_has_a_gradient_of_zero(records: Records, dtype
     block = replace(  # who writes one block reads no notes
         batch,
         section_tokens_BKT=batch.section_tokens_BKT[:, :, :32],
+        dependency_token_BKT=batch.dependency_token_BKT[:, :, :32],
         active_node_BKU=batch.active_node_BKU[:, :, :1],
         role_BKUF=batch.role_BKUF[:, :, :1],
     )

@@ -24,6 +24,8 @@ class Answers(TorchFunctionMode):
     ) -> Any:
         if function is torch.Tensor.__bool__:
             return False
+        if function is torch.Tensor.tolist:
+            return []
         if function is torch.bincount:
             return args[0].new_zeros(kwargs["minlength"])
         return function(*args, **(kwargs or {}))

@@ -18,7 +18,9 @@ from tests.parsoid_samples import LIMITS, as_json, mark, note, notes, page, sect
 from tests.wiki_material import RECEIVED_AT, Material, candidate_of
 
 pytestmark = pytest.mark.paper("§4.1", "Table 1")
-CONFIG = load_config("nano", overrides=["records.limits.source_tokens={min: 3000, max: 7000}"])
+CONFIG = load_config(
+    "canonical", overrides=["records.tokenizer={name: nano, sha256: null, eos: </s>}"]
+)
 """The nano tokenizer is in the package; its tokens serve as well as Qwen's to test the rules."""
 SENTENCE = "In the {n}th year of the siege of Vell the council sent {n} men to the old wall. "
 

@@ -15,6 +15,7 @@ from pdt.study.adapt import Adaptation, PlainDecoder
 from pdt.study.embedding import re_embed
 from pdt.study.stories import fetch_stories, read_stories
 from pdt.study.trunk import make_trunk
+from pdt.terms import TrunkFamily
 from pdt.tokenizer import load_tokenizer
 from tests.training_samples import corpus
 
@@ -45,7 +46,7 @@ def write_stories(path: Path, config: PdtConfig) -> Path:
 def config(records: Records) -> PdtConfig:
     """llama2.c's decoders have as many key heads as query heads."""
     shape = records[1].trunk.shape
-    plain = shape.model_copy(update={"kv_heads": shape.query_heads, "family": "llama"})
+    plain = shape.model_copy(update={"kv_heads": shape.query_heads, "family": TrunkFamily.LLAMA})
     trunk = records[1].trunk.model_copy(
         update={"shape": plain.model_copy(update={"qk_norm": False})}
     )
