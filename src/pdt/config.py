@@ -438,6 +438,8 @@ class ObjectiveConfig(Strict):
     commitment: Weight
     codebook: Weight
     usage: Weight
+    read_out: Weight
+    """That a note alone names what a sibling will write of it; not in the paper, 0 there."""
     note_temperature: Annotated[float, Field(gt=0)]
     """Of the InfoNCE between notes and what they were written from."""
     dependency_token: Weight

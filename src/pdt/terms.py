@@ -128,7 +128,10 @@ class PlanCondition(StrEnum):
 
 
 class Loss(StrEnum):
-    """The parts of the objective, in the order of its sum. Paper: §5.3, Eq. 9."""
+    """The parts of the objective, in the order of its sum; the last is ours (docs/gaps.md).
+
+    Paper: §5.3, Eq. 9.
+    """
 
     TOKEN = "token"
     PLAN = "plan"
@@ -140,6 +143,7 @@ class Loss(StrEnum):
     COMMITMENT = "commitment"
     CODEBOOK = "codebook"
     USAGE = "usage"
+    READ_OUT = "read_out"
 
 
 class ComputeDtype(StrEnum):

@@ -19,6 +19,7 @@ from pdt.objective import (
     note,
     order,
     progress,
+    read_out,
     route,
     token,
     total,
@@ -249,6 +250,17 @@ def check_usage() -> None:
     same(ours - ours.detach(), naive - naive.detach(), written, books)
 
 
+def check_read_out() -> None:
+    logits, tokens = leaf(B, 4, V), torch.randint(V, (B, 4))
+    valid = torch.tensor([[True, True, False, True], [False] * 4, [True, False, False, False]])
+    ours = read_out.read_out_loss(logits, tokens.masked_fill(~valid, -1), valid)
+    naive = []
+    for b in range(B):
+        nll = [-torch.log_softmax(logits[b, j], 0)[tokens[b, j]] for j in range(4) if valid[b, j]]
+        naive.append(mean(nll) if nll else torch.zeros(()))
+    same(ours, mean(naive), logits)
+
+
 CHECKS = [
     check_matching,
     check_token,
@@ -259,6 +271,7 @@ CHECKS = [
     check_order,
     check_channel,
     check_usage,
+    check_read_out,
 ]
 
 
@@ -303,7 +316,7 @@ def test_matched_plans_stand_in_the_teachers_order() -> None:
 @pytest.mark.paper("§5.3", "Eq. 9")
 def test_the_objective_is_the_weighted_sum_of_equation_nine() -> None:
     weights = load_config("canonical").objective
-    expected = [1.0, 1.0, 1.0, 0.5, 1.0, 0.25, 0.1, 0.25, 1.0, 0.1]
+    expected = [1.0, 1.0, 1.0, 0.5, 1.0, 0.25, 0.1, 0.25, 1.0, 0.1, 0.0]
     parts = {loss: torch.tensor(float(10**place)) for place, loss in enumerate(Loss)}
     assert [weights.weight(loss) for loss in Loss] == expected
     assert total.total_loss(parts, weights).item() == pytest.approx(

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from pdt.config import PdtConfig
 from pdt.model.gated_read import GatedRead, ReadMemory
-from pdt.notes.address import NoteAddress
+from pdt.notes.address import SIBLING, NoteAddress
 from pdt.notes.bus import NoteWindow
 
 
@@ -34,6 +34,14 @@ class SharedNotes(GatedRead):
         header_KQE = self.address(window.producer_Q, window.lag_Q)
         memory_BKQE = window.vectors_BQE[:, None] + header_KQE
         return self.project(memory_BKQE, window.readable_BKQ)
+
+    def read_out(self, notes_BJE: Tensor, producer_BJ: Tensor, lag_BJ: Tensor) -> Tensor:
+        """What a lane reads of a sibling's note when there is no other, whatever its own state."""
+        kind_BJ = torch.full_like(producer_BJ, SIBLING)
+        header_BJE = self.address.header(producer_BJ, kind_BJ, lag_BJ)
+        notes_BJE = notes_BJE.to(header_BJE.dtype) + header_BJE
+        read_BJD = self.o_proj(self.v_proj(notes_BJE))
+        return self.inner_gate * torch.sigmoid(self.residual_gate) * read_BJD
 
     def forward(self, h_BKTD: Tensor, memory: ReadMemory) -> Tensor:
         return self.inner_gate * super().forward(h_BKTD, memory)

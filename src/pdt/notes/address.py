@@ -35,6 +35,11 @@ class NoteAddress(nn.Module):
 
     def forward(self, producer_Q: Tensor, lag_Q: Tensor) -> Tensor:
         """The header of every note as each lane sees it: [K, Q, E]."""
-        kind_KQ = torch.where(self.reader_K[:, None] == producer_Q, OWN, SIBLING)
-        lag = lag_Q.to(self.log_lag.weight.dtype).log()[:, None]  # [Q, 1]
-        return self.producer(producer_Q) + self.kind(kind_KQ) + self.log_lag(lag)
+        return self.header(
+            producer_Q, torch.where(self.reader_K[:, None] == producer_Q, OWN, SIBLING), lag_Q
+        )
+
+    def header(self, producer: Tensor, kind: Tensor, lag: Tensor) -> Tensor:
+        """The header of single notes; the arguments broadcast."""
+        log_lag = lag.to(self.log_lag.weight.dtype).log()[..., None]
+        return self.producer(producer) + self.kind(kind) + self.log_lag(log_lag)

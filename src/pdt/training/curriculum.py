@@ -22,6 +22,7 @@ REQUIRED = {
     Loss.COMMITMENT: Component.NOTE_WRITER,
     Loss.CODEBOOK: Component.NOTE_WRITER,
     Loss.USAGE: Component.NOTE_WRITER,
+    Loss.READ_OUT: Component.NOTE_WRITER,
 }
 """The module each loss needs: where it is frozen, the loss is off (Table 2)."""
 

@@ -18,6 +18,7 @@ from pdt.objective.matching import in_teacher_order, match_plans
 from pdt.objective.note import note_loss
 from pdt.objective.order import order_loss
 from pdt.objective.progress import progress_loss
+from pdt.objective.read_out import read_out_loss
 from pdt.objective.route import route_loss
 from pdt.objective.token import token_loss
 from pdt.records.batch import RecordBatch
@@ -95,6 +96,8 @@ def losses_above_the_fork(
         _execution_losses(model, batch, plans, rollout, counted, computed)
         if NOTE_LOSSES & set(counted) and rollout.bus.blocks:
             note_losses(model, rollout.bus, counted, computed)
+        if Loss.READ_OUT in counted and rollout.bus.blocks:
+            computed.parts[Loss.READ_OUT] = _read_out(model, batch, rollout.bus)
     return computed
 
 
@@ -145,6 +148,31 @@ def _execution_losses(
         ),
     }
     computed.parts |= {loss: make() for loss, make in makers.items() if loss in counted}
+
+
+def _read_out(model: ParallelDecoder, batch: RecordBatch, bus: NotesBus) -> Tensor:
+    """Each coined edge: the owner's note, read alone by every SNC, through the shared head."""
+    notes_BUKE = torch.stack([note.vectors_BKE for note in bus.blocks], dim=1)
+    if batch.edge_valid_BJ.shape[1] == 0:  # no document of the batch has a dependency
+        return notes_BUKE.new_zeros(())
+    dependency_BJ = batch.edge_dependency_BJ.clamp(min=0)
+    owner_BJ, block_BJ, receiver_BJ = (
+        of_BR.gather(1, dependency_BJ)
+        for of_BR in (
+            batch.dependency_owner_BR.clamp(min=0),
+            batch.dependency_owner_block_BR.clamp(min=0),
+            batch.dependency_receiver_BR.clamp(min=0),
+        )
+    )
+    row = torch.arange(len(owner_BJ), device=owner_BJ.device)[:, None]
+    token_BJ = batch.edge_token_BJ.clamp(min=0)
+    lag_BJ = (token_BJ // model.config.lanes.block_tokens - block_BJ).clamp(min=1)
+    note_BJE = notes_BUKE[row, block_BJ, owner_BJ]
+    reads = [layer.snc.read_out(note_BJE, owner_BJ, lag_BJ) for layer in model.lane_layers]
+    h_BJD = torch.stack(reads).sum(0)
+    logits_BJV = model.logits(h_BJD[:, None].to(model.trunk.norm.weight.dtype))[:, 0]
+    tokens_BJ = batch.section_tokens_BKT[row, receiver_BJ, token_BJ]
+    return read_out_loss(logits_BJV, tokens_BJ, batch.edge_valid_BJ & batch.edge_coined_BJ)
 
 
 def note_losses(
