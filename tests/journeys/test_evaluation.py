@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 
+from pdt.config import edit_config
 from pdt.errors import BindingMismatch, PdtError
 from pdt.evaluation.conditions import COINED, GENERATED, SCORED, Weights
 from pdt.evaluation.exact import ExactScreen
@@ -88,6 +89,8 @@ def test_the_intact_bus_scores_what_training_scores(ran: Ran, corpus: RecordShar
 
     raw, _, _ = ran
     model = small_models()[Weights.BUS]
+    # Evaluation never weighs tokens; training of nano does.
+    model.config = edit_config(model.config, ["objective.dependency_token=1"], where="test")
     rows = [row for row in raw.likelihoods if row.condition == "bus"]
     batch = next(corpus.batches(4))
     with torch.inference_mode():

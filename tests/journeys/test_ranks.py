@@ -230,6 +230,9 @@ def test_what_no_document_reached_has_a_gradient_of_zero(records: Records, dtype
         batch,
         section_tokens_BKT=batch.section_tokens_BKT[:, :, :32],
         dependency_token_BKT=batch.dependency_token_BKT[:, :, :32],
+        edge_dependency_BJ=batch.edge_dependency_BJ[:, :0],
+        edge_token_BJ=batch.edge_token_BJ[:, :0],
+        edge_coined_BJ=batch.edge_coined_BJ[:, :0],
         active_node_BKU=batch.active_node_BKU[:, :, :1],
         role_BKUF=batch.role_BKUF[:, :, :1],
     )
