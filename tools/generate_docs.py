@@ -94,9 +94,6 @@ NOT_YET: dict[str, str] = {}
 An entry whose passage has code fails the test: remove it then.
 """
 
-PARTLY: dict[str, tuple[str, str]] = {}
-"""What of a passage is there, and the package of src/pdt whose arrival makes the remark false."""
-
 
 @dataclass
 class Row:
@@ -225,9 +222,6 @@ def map_problems(rows: dict[str, Row], root: Path = ROOT) -> list[str]:
                 problems.append(f"{passage} is named by no `Paper:` line in src/pdt")
             if not row.tests:
                 problems.append(f"{passage} is named by no @pytest.mark.paper in tests")
-    for passage, (_, package) in PARTLY.items():
-        if (root / "src" / "pdt" / package).exists():
-            problems.append(f"src/pdt/{package} is here: remove {passage} from PARTLY")
     return problems
 
 
@@ -369,8 +363,6 @@ def _code_cell(passage: str, row: Row) -> str:
     if passage in NOT_YET:
         return f"not yet: {NOT_YET[passage]}"
     links = [f"[{path.removeprefix('src/pdt/')}](../{path})" for path in sorted(row.code)]
-    if passage in PARTLY:
-        links.append(f"*only {PARTLY[passage][0]}*")
     return "<br>".join(links) or "–"
 
 

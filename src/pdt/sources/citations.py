@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from selectolax.lexbor import LexborNode
 
 from pdt.sources.page import Page
-from pdt.sources.prose import REF, Prose, display_text, is_apparatus, template_calls
+from pdt.sources.prose import Prose, display_text, is_apparatus, template_calls
 
 CITATION_TEMPLATES = re.compile(r"^(?:cite|citation$|cita |vcite)")
 SHORT_TEMPLATES = re.compile(r"^(?:harv|sfn|sfm|short citation)")
@@ -208,8 +208,3 @@ def _cite(node: LexborNode, fields: dict[str, str]) -> CiteElement:
 def _spelled(fields: dict[str, str]) -> str:
     wanted = ("last", "first", "author", "year", "date", "title", "work", "journal", "publisher")
     return ". ".join(fields[name].strip() for name in wanted if fields.get(name, "").strip())
-
-
-def marks_inside(page: Page) -> int:
-    """Every footnote mark of the page, kept paragraph or not: a reviewer's cross-check."""
-    return len(page.tree.css(f'[typeof~="{REF}"]'))

@@ -37,13 +37,6 @@ class TracedText:
     text: str
     runs: tuple[Run, ...]
 
-    def node_at(self, place: int) -> tuple[str, int]:
-        """The node and the offset in it that character `place` came from."""
-        for run in self.runs:
-            if run.start <= place < run.end:
-                return run.node, run.offset + place - run.start
-        raise IndexError(f"there is no character {place}")
-
 
 class TracedBuilder:
     """Collects pieces of text nodes, in reading order."""
