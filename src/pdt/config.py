@@ -469,6 +469,8 @@ class OptimizerConfig(Strict):
     """AdamW with warmup and cosine decay. Paper: §6, Appendix A."""
 
     learning_rate: Annotated[float, Field(gt=0)]
+    coordination_rate: Annotated[float, Field(gt=0)] = 1.0
+    """All but the upper stacks starts from nothing and may learn at so many times that rate."""
     weight_decay: Weight
     warmup_steps: Annotated[int, Field(ge=0)]
     clip_norm: Annotated[float, Field(gt=0)]

@@ -22,6 +22,7 @@ from pdt.cli import (
     record,
     review,
     source,
+    study,
     teacher,
     trace,
     train,
@@ -55,6 +56,7 @@ app.add_typer(record.app, name="record")
 app.add_typer(teacher.app, name="teacher")
 app.add_typer(corpus.app, name="corpus")
 app.add_typer(evaluation.app, name="eval")
+app.add_typer(study.app, name="study")
 
 
 def main() -> None:

@@ -50,6 +50,29 @@ def init(
     print(out)
 
 
+@app.command("pack")
+def pack(
+    source: Annotated[Path, typer.Argument(help="A saved model or a checkpoint of a run.")],
+    out: Out,
+    half: Annotated[
+        bool, typer.Option("--half", help="Store in 16 bits: half the bytes, nearly the numbers.")
+    ] = False,
+) -> None:
+    """Write a model with its trunk and tokenizer, so that it needs nothing else."""
+    import torch
+
+    from pdt.model.store import load_model, save_model
+    from pdt.provenance import refuse_existing
+    from pdt.tokenizer import load_tokenizer
+
+    refuse_existing(out)
+    model = load_model(source / "model" if (source / "model").is_dir() else source)
+    if model.tokenizer is None:
+        model.tokenizer = load_tokenizer(model.config.records.tokenizer)
+    save_model(model, out, with_trunk=True, dtype=torch.float16 if half else None)
+    print(out)
+
+
 @app.command("show")
 def show(
     directory: Annotated[Path, typer.Argument(help="A model directory.")], as_json: AsJson = False

@@ -27,7 +27,9 @@ def run(
     out: Annotated[Path, typer.Option("--out", help="The run's directory.")],
     model: Annotated[
         Path | None,
-        typer.Option("--model", help="Start from this saved model.", show_default=False),
+        typer.Option(
+            "--model", help="Start from this saved model or checkpoint.", show_default=False
+        ),
     ] = None,
     preset: Preset = "canonical",
     config: ConfigFile = None,
@@ -123,6 +125,7 @@ def _start(directory: Path | None, tree: PdtConfig, seed: int) -> tuple[Any, dic
 
     inputs: dict[str, Any] = {"seed": seed}
     if directory is not None:
+        directory = directory / "model" if (directory / "model").is_dir() else directory
         student = load_model(directory, expect=tree)
         student.config = tree
         inputs = {

@@ -40,7 +40,10 @@ from pdt.tokenizer import StudentTokenizer
 FORMAT = 1
 CONFIG, LANES, COORDINATION = "config.json", "lanes.safetensors", "coordination.safetensors"
 TRUNK = "trunk.safetensors"
-_FREE = ("trunk.source", "records.", "objective.", "training.", "sources.", "teacher.", "cluster.")
+_FREE = (
+    "trunk.source", "notes.codebook_start", "records.", "objective.", "training.", "sources.",
+    "teacher.", "cluster.",
+)  # fmt: skip
 """Where the trunk lies, how records are made and what is learned may differ; not the model."""
 
 

@@ -1,6 +1,5 @@
 """Adapt a small pretrained decoder to a corpus, as one plain decoder, before it is split.
 
-
 It learns the words and to copy out of the source; ownership, plans and notes are learned later and
 elsewhere. A killed adaptation goes on from its last state to the same weights.
 """
@@ -12,8 +11,6 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from safetensors import safe_open
-from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from pdt.config import TrunkShape
@@ -23,8 +20,8 @@ from pdt.model.layer import DecoderLayer
 from pdt.model.linear import RMSNorm
 from pdt.model.rope import rotary
 from pdt.objective.token import scoring_states, token_nll
-from pdt.provenance import atomic_path
 from pdt.records.batch import RecordBatch, RecordShards
+from pdt.study.state import restore_state, save_state
 
 STATE = "adaptation.safetensors"
 
@@ -95,7 +92,8 @@ def adapt(
     optimizer = torch.optim.AdamW(
         decoder.parameters(), lr=how.learning_rate, betas=(0.9, 0.98), weight_decay=0.01
     )
-    first = _restore(decoder, optimizer, work / STATE)
+    weights = decoder.state_dict()
+    first = restore_state(work / STATE, weights, optimizer)
     for step, batch in enumerate(_batches(shards, how)):
         if step < first:
             continue
@@ -112,7 +110,7 @@ def adapt(
         optimizer.zero_grad(set_to_none=True)
         watch(step + 1, {"section": section.item(), "prompt": prompt.item()})
         if (step + 1) % how.save_steps == 0 or step + 1 == how.steps:
-            _save(decoder, optimizer, step + 1, work / STATE)
+            save_state(work / STATE, weights, optimizer, step + 1)
 
 
 def _batches(shards: RecordShards, how: Adaptation) -> Iterator[RecordBatch]:
@@ -122,30 +120,3 @@ def _batches(shards: RecordShards, how: Adaptation) -> Iterator[RecordBatch]:
             if len(batch.record_ids) == how.batch_documents:
                 yield batch
         epoch += 1
-
-
-def _save(decoder: PlainDecoder, optimizer: torch.optim.Optimizer, step: int, target: Path) -> None:
-    state = {f"decoder.{name}": value for name, value in decoder.state_dict().items()}
-    for number, moments in optimizer.state_dict()["state"].items():
-        state |= {f"{kind}.{number}": value.clone() for kind, value in moments.items()}
-    with atomic_path(target) as partial:
-        save_file(state, partial, metadata={"step": str(step)})
-
-
-def _restore(decoder: PlainDecoder, optimizer: torch.optim.Optimizer, source: Path) -> int:
-    if not source.is_file():
-        return 0
-    with safe_open(source, "pt") as file:
-        step = int(file.metadata()["step"])
-    weights: dict[str, Tensor] = {}
-    moments: dict[int, dict[str, Tensor]] = {}
-    for name, value in load_file(source).items():
-        kind, _, rest = name.partition(".")
-        if kind == "decoder":
-            weights[rest] = value
-        else:
-            moments.setdefault(int(rest), {})[kind] = value
-    decoder.load_state_dict(weights)
-    groups = optimizer.state_dict()["param_groups"]
-    optimizer.load_state_dict({"state": moments, "param_groups": groups})
-    return step

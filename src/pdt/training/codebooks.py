@@ -20,15 +20,22 @@ BATCH = 8
 
 @torch.no_grad()
 def take_codes(model: ParallelDecoder, shards: RecordShards, seed: int) -> None:
-    """Every code becomes a subvector of a different note of the first documents, by the seed."""
-    books_MCe = model.note_writer.vq.codebooks
-    M, C, _ = books_MCe.shape
+    """Codes from the notes of the first documents."""
+    C = model.note_writer.vq.codebooks.shape[1]
     written = _written(model, shards, seed, least=2 * C)
     if len(written) < C:
         raise UsageError(
             f"{shards.directory} publishes {len(written)} notes, and a codebook has {C} codes.\n"
             "Compile more documents, or set notes.codebook_start=drawn."
         )
+    codes_from(model, written, seed)
+
+
+@torch.no_grad()
+def codes_from(model: ParallelDecoder, written: Tensor, seed: int) -> None:
+    """Every code becomes a subvector of a different row of `written`, which has enough rows."""
+    books_MCe = model.note_writer.vq.codebooks
+    M, C, _ = books_MCe.shape
     generator = torch.Generator().manual_seed(seed)
     for m, book in enumerate(written.unflatten(-1, (M, -1)).unbind(1)):
         books_MCe[m] = book[torch.randperm(len(book), generator=generator)[:C]]

@@ -97,7 +97,8 @@ def losses_above_the_fork(
         if NOTE_LOSSES & set(counted) and rollout.bus.blocks:
             note_losses(model, rollout.bus, counted, computed)
         if Loss.READ_OUT in counted and rollout.bus.blocks:
-            computed.parts[Loss.READ_OUT] = _read_out(model, batch, rollout.bus)
+            edges = coined_edges(batch, model.config.lanes.block_tokens)
+            computed.parts[Loss.READ_OUT] = read_out(model, rollout.bus, edges)
     return computed
 
 
@@ -150,29 +151,53 @@ def _execution_losses(
     computed.parts |= {loss: make() for loss, make in makers.items() if loss in counted}
 
 
-def _read_out(model: ParallelDecoder, batch: RecordBatch, bus: NotesBus) -> Tensor:
-    """Each coined edge: the owner's note, read alone by every SNC, through the shared head."""
+@dataclass(frozen=True)
+class NoteEdges:
+    """Words that lanes take from a sibling's note: whose, of which block, how many blocks late."""
+
+    owner_BJ: Tensor
+    block_BJ: Tensor
+    lag_BJ: Tensor
+    tokens_BJ: Tensor
+    """The word itself."""
+    valid_BJ: Tensor
+
+
+def read_out(model: ParallelDecoder, bus: NotesBus, edges: NoteEdges) -> Tensor:
+    """Each edge: the owner's note, read alone by every SNC, through the shared head."""
     notes_BUKE = torch.stack([note.vectors_BKE for note in bus.blocks], dim=1)
-    if batch.edge_valid_BJ.shape[1] == 0:  # no document of the batch has a dependency
+    if edges.valid_BJ.shape[1] == 0:  # no document of the batch has a dependency
         return notes_BUKE.new_zeros(())
+    row = torch.arange(len(notes_BUKE), device=notes_BUKE.device)[:, None]
+    note_BJE = notes_BUKE[row, edges.block_BJ, edges.owner_BJ]
+    reads = [
+        layer.snc.read_out(note_BJE, edges.owner_BJ, edges.lag_BJ) for layer in model.lane_layers
+    ]
+    h_BJD = torch.stack(reads).sum(0)
+    logits_BJV = model.logits(h_BJD[:, None].to(model.trunk.norm.weight.dtype))[:, 0]
+    return read_out_loss(logits_BJV, edges.tokens_BJ, edges.valid_BJ)
+
+
+def coined_edges(batch: RecordBatch, block_tokens: int) -> NoteEdges:
+    """The checked edges of the records whose word nothing but a note can tell."""
     dependency_BJ = batch.edge_dependency_BJ.clamp(min=0)
     owner_BJ, block_BJ, receiver_BJ = (
-        of_BR.gather(1, dependency_BJ)
+        of_BR.clamp(min=0).gather(1, dependency_BJ)
         for of_BR in (
-            batch.dependency_owner_BR.clamp(min=0),
-            batch.dependency_owner_block_BR.clamp(min=0),
-            batch.dependency_receiver_BR.clamp(min=0),
+            batch.dependency_owner_BR,
+            batch.dependency_owner_block_BR,
+            batch.dependency_receiver_BR,
         )
     )
     row = torch.arange(len(owner_BJ), device=owner_BJ.device)[:, None]
     token_BJ = batch.edge_token_BJ.clamp(min=0)
-    lag_BJ = (token_BJ // model.config.lanes.block_tokens - block_BJ).clamp(min=1)
-    note_BJE = notes_BUKE[row, block_BJ, owner_BJ]
-    reads = [layer.snc.read_out(note_BJE, owner_BJ, lag_BJ) for layer in model.lane_layers]
-    h_BJD = torch.stack(reads).sum(0)
-    logits_BJV = model.logits(h_BJD[:, None].to(model.trunk.norm.weight.dtype))[:, 0]
-    tokens_BJ = batch.section_tokens_BKT[row, receiver_BJ, token_BJ]
-    return read_out_loss(logits_BJV, tokens_BJ, batch.edge_valid_BJ & batch.edge_coined_BJ)
+    return NoteEdges(
+        owner_BJ,
+        block_BJ,
+        (token_BJ // block_tokens - block_BJ).clamp(min=1),
+        batch.section_tokens_BKT[row, receiver_BJ, token_BJ],
+        batch.edge_valid_BJ & batch.edge_coined_BJ,
+    )
 
 
 def note_losses(

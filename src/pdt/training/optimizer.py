@@ -11,6 +11,8 @@ from torch.distributed.tensor import DTensor
 
 from pdt.config import TrainingConfig
 from pdt.model.pdt import ParallelDecoder
+from pdt.terms import Component
+from pdt.training.curriculum import component_of
 
 
 def build_optimizer(model: ParallelDecoder, config: TrainingConfig) -> torch.optim.AdamW:
@@ -18,12 +20,16 @@ def build_optimizer(model: ParallelDecoder, config: TrainingConfig) -> torch.opt
 
     Paper: Appendix A.
     """
-    sharded: list[torch.nn.Parameter] = []
-    whole: list[torch.nn.Parameter] = []  # torch steps over many tensors of one kind at once
-    for _, parameter in learned_parameters(model):
-        (sharded if isinstance(parameter, DTensor) else whole).append(parameter)
+    groups: dict[tuple[bool, bool], list[torch.nn.Parameter]] = {}
+    for name, parameter in learned_parameters(model):
+        # torch steps over many tensors of one kind at once, so the two kinds are apart.
+        kind = component_of(name) is Component.LANES, isinstance(parameter, DTensor)
+        groups.setdefault(kind, []).append(parameter)
     return torch.optim.AdamW(
-        [{"params": parameters} for parameters in (sharded, whole) if parameters],
+        [
+            {"params": parameters, "rate": 1.0 if stack else config.optimizer.coordination_rate}
+            for (stack, _), parameters in groups.items()
+        ],
         lr=config.optimizer.learning_rate,
         weight_decay=config.optimizer.weight_decay,
     )
@@ -61,7 +67,7 @@ def take_step(
         if parameter.grad is not None:
             local(parameter.grad).mul_(kept)
     for group in optimizer.param_groups:
-        group["lr"] = learning_rate_at(config, step)
+        group["lr"] = learning_rate_at(config, step) * group["rate"]
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)
 

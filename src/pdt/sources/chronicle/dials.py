@@ -14,6 +14,8 @@ from pdt.sources.chronicle.names import COINED
 
 Share = Annotated[float, Field(ge=0, le=1)]
 MOST_BITS = len(COINED).bit_length() - 1
+APART = MOST_BITS - 3
+"""Up to so many bits each, coined choices of one kind have words of their own."""
 
 
 class Dials(Strict):
@@ -43,8 +45,10 @@ class Dials(Strict):
     """Blocks from the coining to its use; 1 is the least the barrier allows."""
     barrier_tokens: Annotated[int, Field(ge=0, le=31)] = 31
     """Most tokens between the coined word and the end of its block, where the note is written."""
-    coins: Annotated[int, Field(ge=1, le=2)] = 1
-    """Most choices that one document coins."""
+    least_coins: Count = 1
+    """Fewest choices that a document coins, where it coins any."""
+    coins: Count = 1
+    """Most; each has a noun and words of its own."""
     receivers: Annotated[int, Field(ge=1, le=2)] = 1
     """Most lanes that use one coined choice."""
 
@@ -69,9 +73,15 @@ class Dials(Strict):
             raise ValueError("coined_share and ordinary_share add up to more than 1; lower one")
         if not self.bits or not self.lags:
             raise ValueError("bits and lags must each name at least one value")
-        if self.coins == 2 and max(self.bits) == MOST_BITS:
+        if not self.least_coins <= self.coins <= 2 * len(set(self.bits)):
             raise ValueError(
-                f"two coins of {MOST_BITS} bits would share words; lower bits or coins"
+                "least_coins is at most coins, and coins at most twice the number of bits"
+            )
+        apart = MOST_BITS - 1 if self.coins == 2 else APART
+        if self.coins > 1 and max(self.bits) > apart:
+            raise ValueError(
+                f"{self.coins} coins with more than {apart} bits would share words; "
+                "lower bits or coins"
             )
         return self
 

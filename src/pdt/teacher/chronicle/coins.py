@@ -5,8 +5,10 @@ who knows the noun and nothing else is uncertain by exactly h bits.
 """
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pdt.sources.chronicle.dials import APART
 from pdt.sources.chronicle.names import COINED
 
 
@@ -201,11 +203,13 @@ class Coin:
 
 
 def draw_coin(stream: random.Random, bits: int, *, second: bool = False) -> Coin:
-    """A choice of `bits` bits. The second coin of a document has nouns and words of its own."""
-    if second:
-        pool = COINED[len(COINED) - 2**bits :]
-        thing = SECOND_THINGS[bits - 1]
-    else:
-        pool = COINED[: 2**bits]
-        thing = FIRST_THINGS[bits - 1]
+    """A choice of `bits` bits. Every second coin of a document is of another kind."""
+    thing = (SECOND_THINGS if second else FIRST_THINGS)[bits - 1]
+    pool = _words(bits, COINED[::-1] if second else COINED)
     return Coin(thing, pool[stream.randrange(len(pool))], bits, pool)
+
+
+def _words(bits: int, words: Sequence[str]) -> tuple[str, ...]:
+    """2^bits words, which no choice of fewer bits has as long as there are enough."""
+    first = 2**bits - 2 if bits <= APART else 0
+    return tuple(words[first : first + 2**bits])

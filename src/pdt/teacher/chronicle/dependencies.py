@@ -4,10 +4,12 @@ Paper: §4.2 (cross-lane references are optional, and none is invented to make t
 """
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pdt.sources.chronicle.dials import Dials
 from pdt.sources.chronicle.meter import Meter
+from pdt.sources.chronicle.phrasing import capital
 from pdt.sources.chronicle.world import WorldFact
 from pdt.teacher.chronicle.coins import Coin, draw_coin
 from pdt.teacher.chronicle.placement import BLOCK, measured_lag, place
@@ -56,6 +58,26 @@ def link_lanes(
     return links
 
 
+PARTS = ("in the first part", "in the middle", "at the end")
+
+
+def named_in_request(links: Sequence[Link]) -> list[str]:
+    """What the reader wants named and named again, and where; never the name."""
+    uses: dict[Coin, list[Link]] = {}
+    for link in links:
+        if link.coin is not None:
+            uses.setdefault(link.coin, []).append(link)
+    return [
+        f"The {capital(coin.thing.noun)} is named {PARTS[found[0].owner]}, and again "
+        f"{' and '.join(PARTS[link.receiver] for link in sorted(found, key=_receiver))}."
+        for coin, found in uses.items()
+    ]
+
+
+def _receiver(link: Link) -> int:
+    return link.receiver
+
+
 def _coined(
     choices: random.Random,
     layout: random.Random,
@@ -64,8 +86,12 @@ def _coined(
     meter: Meter,
 ) -> list[Link] | None:
     links: list[Link] = []
-    for number in range(choices.randrange(dials.coins) + 1):
-        coin = draw_coin(choices, choices.choice(dials.bits), second=number == 1)
+    left = {False: list(dials.bits), True: list(dials.bits)}
+    for number in range(choices.randrange(dials.least_coins, dials.coins + 1)):
+        second = number % 2 == 1
+        bits = choices.choice(left[second])
+        left[second] = [other for other in left[second] if other != bits]
+        coin = draw_coin(choices, bits, second=second)
         owner = layout.randrange(2)
         receivers = list(range(owner + 1, 3))
         layout.shuffle(receivers)

@@ -30,15 +30,15 @@ from pdt.teacher.answer import (
     PlanNode,
     TargetSection,
 )
-from pdt.teacher.chronicle.dependencies import Link, link_lanes
+from pdt.teacher.chronicle.dependencies import Link, link_lanes, named_in_request
 from pdt.teacher.chronicle.request import draw_assignment
 from pdt.teacher.chronicle.section import LaneDraft, Mark, draft_section
 from pdt.teacher.document import TaughtBy, TaughtDocument
 from pdt.teacher.facts import Fact, FactInventory, HardNegative
 from pdt.terms import Alteration, FactRole, Split
 
-VERSION = "1"
-ATTEMPTS = 200
+VERSION = "2"
+ATTEMPTS = 2000
 ALTERS = {
     "person": Alteration.ENTITY,
     "place": Alteration.ENTITY,
@@ -89,7 +89,7 @@ class Chronicle:
         draft = draft_article(stream, world, self.split, self.dials, self.meter)
         assignment = draw_assignment(dice(*names, "request"), world, self.split)
         lanes = [
-            draft_section(stream, world, part, self.split, self.dials, self.meter)
+            draft_section(stream, world, part, self.split, self.dials, self.meter, draft.told)
             for part in assignment.parts
         ]
         links = link_lanes(
@@ -97,6 +97,7 @@ class Chronicle:
         )
         if links is None or not self._lengths_fit(draft, lanes):
             return None
+        request = " ".join([assignment.request, *named_in_request(links)])
         lane_at_position = dice(*names, "lanes").sample(range(3), 3)
         source = publish(
             draft,
@@ -110,7 +111,7 @@ class Chronicle:
             category=world.category.key,
             article=source.article,
             inventory=_inventory(world, draft, source.article),
-            answer=_answer(world, assignment.request, lanes, links, lane_at_position),
+            answer=_answer(world, request, lanes, links, lane_at_position),
             teacher=TaughtBy(
                 name=GENERATOR,
                 version=VERSION,

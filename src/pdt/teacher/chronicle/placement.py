@@ -9,6 +9,7 @@ Paper: §4.2 (Stage B), Fig. 3.
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from pdt.sources.chronicle.meter import Meter
 from pdt.teacher.answer import PARAGRAPH_BREAK
@@ -18,6 +19,14 @@ BLOCK = 32
 WINDOW = 16
 
 
+PADS = (
+    "In those days it was new to many people.",
+    "The story is told in the records of the time.",
+    "The story is told in the records, and nobody spoke of it in those days.",
+)
+"""Sentences of different lengths that put a word nearer to its barrier."""
+
+
 @dataclass(frozen=True, slots=True)
 class Spot:
     """A place for one more sentence, and about where its marked word would fall."""
@@ -25,29 +34,45 @@ class Spot:
     node: int
     piece: int
     token: int
+    pads: tuple[Piece, ...] = ()
+    """Sentences that go before it."""
 
 
 def spots(lane: LaneDraft, piece: Piece, meter: Meter) -> list[Spot]:
-    """Every place in the lane that does not part a fact from what is said about it."""
+    """Every place in the lane that does not part a fact from what is said about it.
+
+    Only places behind all coined words: what is placed stays where it is.
+    """
     mark = piece.marks[0]
     before = meter.estimate(" " + piece.text[: mark.start].rstrip())
     found, tokens = [], 0
     for number, node in enumerate(lane.nodes):
         for index, here in enumerate(node.pieces):
             tokens += meter.estimate((PARAGRAPH_BREAK if not index and number else " ") + here.text)
+            if any(mark.kind in ("coin", "use") for mark in here.marks):
+                found.clear()
             if index + 1 == len(node.pieces) or node.pieces[index + 1].marks:
                 found.append(Spot(number, index + 1, tokens + before))
     return found
 
 
+def padded(found: Sequence[Spot], meter: Meter) -> list[Spot]:
+    """The same places with one sentence more before the word."""
+    return [
+        Spot(spot.node, spot.piece, spot.token + meter.estimate(" " + pad), (Piece(pad),))
+        for spot in found
+        for pad in PADS
+    ]
+
+
 def insert(lane: LaneDraft, spot: Spot, piece: Piece) -> Node:
     node = lane.nodes[spot.node]
-    node.pieces.insert(spot.piece, piece)
+    node.pieces[spot.piece : spot.piece] = [*spot.pads, piece]
     return node
 
 
 def remove(lane: LaneDraft, spot: Spot) -> None:
-    del lane.nodes[spot.node].pieces[spot.piece]
+    del lane.nodes[spot.node].pieces[spot.piece : spot.piece + len(spot.pads) + 1]
 
 
 def pairs_with_lag(
@@ -82,7 +107,9 @@ def measured_lag(
     (_, last, total), (first, end, _) = coined, used
     published = (last // BLOCK + 1) * BLOCK <= total and to_barrier(last) <= barrier_tokens
     lag = first // BLOCK - last // BLOCK
-    return lag if published and lag >= 1 and end // BLOCK - last // BLOCK <= WINDOW else None
+    # A block's first token is chosen before the notes of the block before it are read (§5.2).
+    told = lag > 1 or (lag == 1 and first % BLOCK > 0)
+    return lag if published and told and end // BLOCK - last // BLOCK <= WINDOW else None
 
 
 def _tokens(lane: LaneDraft, kind: str, mark_id: str, meter: Meter) -> tuple[int, int, int] | None:
@@ -112,18 +139,17 @@ def place(
     """
     owner, receiver = ends
     mark_id = pieces[1].marks[0].id
-    for lag in lags:
-        if owner_placed:
-            coined = _tokens(owner, "coin", mark_id, meter)
-            assert coined is not None
-            starts = [Spot(0, 0, coined[1])]
-        else:
-            starts = [
-                spot
-                for spot in spots(owner, pieces[0], meter)
-                if to_barrier(spot.token) <= barrier_tokens + 1
-            ]
-        found = pairs_with_lag(starts, spots(receiver, pieces[1], meter), lag)
+    uses = spots(receiver, pieces[1], meter)
+    if owner_placed:
+        coined = _tokens(owner, "coin", mark_id, meter)
+        assert coined is not None
+        starts = [Spot(0, 0, coined[1])]
+    else:
+        starts = spots(owner, pieces[0], meter)
+    for lag, pad in product(lags, (False, True)):
+        firsts = padded(starts, meter) if pad and not owner_placed else starts
+        near = [spot for spot in firsts if to_barrier(spot.token) <= barrier_tokens + 1]
+        found = pairs_with_lag(near, padded(uses, meter) if pad else uses, lag)
         for first, second in stream.sample(found, min(4, len(found))):
             if not owner_placed:
                 insert(owner, first, pieces[0])

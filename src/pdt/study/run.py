@@ -1,0 +1,165 @@
+"""Run the steps of a study side by side, one core each, and go on where a killed study stopped.
+
+OUT/study.json          the recipe; a directory belongs to one
+OUT/logs/STEP.log       what each command said, and the command itself
+"""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.console import Console, ConsoleOptions, Group, RenderResult
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from pdt.errors import PdtError, UsageError
+from pdt.provenance import read_json_object, write_json
+from pdt.study.recipe import Recipe
+from pdt.study.steps import Step
+from pdt.training.metrics import METRICS
+from pdt.training.pace import spoken
+
+RECIPE = "study.json"
+EVERY = 1.0
+"""Seconds between two looks at the running commands."""
+
+
+def bind_study(recipe: Recipe, out: Path) -> None:
+    """One directory, one recipe: half of each would be a study of nothing."""
+    file, tree = out / RECIPE, recipe.model_dump(mode="json")
+    if file.is_file():
+        if read_json_object(file) != tree:
+            raise UsageError(
+                f"{out} holds a study of another recipe.\n"
+                "Choose another --out, or run the version of pdt that began it."
+            )
+        return
+    if out.exists() and any(out.iterdir()):
+        raise UsageError(f"{out} exists and holds no study.\nChoose another --out.")
+    out.mkdir(parents=True, exist_ok=True)
+    write_json(file, tree)
+
+
+@dataclass
+class _Running:
+    step: Step
+    process: "subprocess.Popen[bytes]"
+    log: Path
+    begun: float = field(default_factory=time.monotonic)
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.begun
+
+
+class Study:
+    """The steps, which of them run, and how long the rest will take."""
+
+    def __init__(self, steps: Sequence[Step], out: Path, workers: int) -> None:
+        self.steps, self.out, self.workers = steps, out, workers
+        self.running: list[_Running] = []
+        self._paid = self._expected = 0.0
+
+    def run(self, console: Console) -> None:
+        """Every step that is not done; the first failure stops all, and names its log."""
+        (self.out / "logs").mkdir(exist_ok=True)
+        try:
+            with Live(self, console=console, refresh_per_second=2, transient=True):
+                while not all(step.done for step in self.steps) or self.running:
+                    self._start_ready()
+                    time.sleep(EVERY)
+                    for ended in [r for r in self.running if r.process.poll() is not None]:
+                        self._end(ended, console)
+        finally:
+            for left in self.running:  # a failure or Ctrl-C: each goes on from its last checkpoint
+                left.process.terminate()
+            for left in self.running:
+                left.process.wait()
+
+    @property
+    def seconds_left(self) -> float:
+        """By the build machine's times, corrected by how this machine did so far."""
+        pace = self._paid / self._expected if self._expected else 1.0
+        busy = {r.step.name: r.seconds for r in self.running}
+        rest = [
+            max(step.seconds * pace - busy.get(step.name, 0.0), 0.0)
+            for step in self.steps
+            if not step.done
+        ]
+        return max(sum(rest) / self.workers, max(rest, default=0.0))
+
+    def _start_ready(self) -> None:
+        done = {step.name for step in self.steps if step.done}
+        busy = {running.step.name for running in self.running}
+        for step in self.steps:
+            if len(self.running) == self.workers:
+                return
+            if step.name not in done | busy and done.issuperset(step.after):
+                self.running.append(self._start(step))
+
+    def _start(self, step: Step) -> _Running:
+        log = self.out / "logs" / f"{step.name.replace(' ', '-')}.log"
+        command = [sys.executable, "-m", "pdt", *step.arguments]
+        with log.open("ab") as file:
+            file.write(f"$ pdt {' '.join(step.arguments)}\n".encode())
+            file.flush()
+            process = subprocess.Popen(
+                command,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+                # One thread each: two runs side by side are faster than one with two threads.
+                env={**os.environ, "OMP_NUM_THREADS": "1"},
+            )
+        return _Running(step, process, log)
+
+    def _end(self, ended: _Running, console: Console) -> None:
+        self.running.remove(ended)
+        step, code = ended.step, ended.process.returncode
+        if code not in step.exits or not step.done:
+            tail = ended.log.read_text(encoding="utf-8", errors="replace").splitlines()[-12:]
+            raise PdtError(
+                "\n".join(
+                    [
+                        f"The step {step.name!r} failed with exit code {code}.",
+                        *(f"  {line}" for line in tail),
+                        f"Its whole log is {ended.log}. The same command goes on from here.",
+                    ]
+                )
+            )
+        self._paid += ended.seconds
+        self._expected += step.seconds
+        console.print(f"{step.name}: {spoken(ended.seconds)}", highlight=False)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        whole = sum(step.seconds for step in self.steps)
+        done = sum(step.seconds for step in self.steps if step.done)
+        count = sum(step.done for step in self.steps)
+        head = Table.grid(expand=True, padding=(0, 1))
+        head.add_column(no_wrap=True)
+        head.add_column(ratio=1, min_width=8)
+        left = f"about {spoken(self.seconds_left)} left"
+        head.add_row(
+            Text(f"{count} of {len(self.steps)} steps · {left}", style="bold"),
+            ProgressBar(total=whole, completed=done),
+        )
+        lines = (
+            Text(f"  {r.step.name} · {spoken(r.seconds)}{_steps(r.step)}", no_wrap=True)
+            for r in self.running
+        )
+        yield Group(head, *lines)
+
+
+def _steps(step: Step) -> str:
+    """How far a training run is: a line of its metrics is a step."""
+    if step.work is None or not (step.work / METRICS).is_file():
+        return ""
+    with (step.work / METRICS).open("rb") as file:
+        taken = sum(1 for _ in file)
+    return f" · step {taken:,} of {int(step.result.name.removeprefix('step-')):,}"

@@ -1,0 +1,91 @@
+"""A study's verdict over its seeds: every gate in every seed, and the spread between seeds."""
+
+from pathlib import Path
+from statistics import mean
+
+from pdt.contract import Contract, Line
+from pdt.evaluation.evidence_gates import Judgement, Verdict
+from pdt.evaluation.results import read_results
+from pdt.evaluation.tables import MARK, gate_row
+from pdt.provenance import atomic_path, code_revision, write_json
+from pdt.study.steps import verdict_of
+
+SUMMARY, PAGE = "summary.json", "study.md"
+
+
+class GateOverSeeds(Contract):
+    """One row of Table 3 in every seed."""
+
+    judged: tuple[Judgement, ...]
+
+    @property
+    def met(self) -> bool:
+        return all(judged.verdict is Verdict.MET for judged in self.judged)
+
+
+class StudySummary(Contract):
+    """summary.json: what follows from the verdicts of a study."""
+
+    code_revision: Line
+    documents: int
+    gates: tuple[GateOverSeeds, ...]
+
+    @property
+    def met(self) -> bool:
+        return all(gate.met for gate in self.gates)
+
+
+def summarize(out: Path, seeds: int) -> StudySummary:
+    """Read every seed's verdict; a gate is met when it is met in all."""
+    results = [read_results(verdict_of(out, seed)) for seed in range(seeds)]
+    return StudySummary(
+        code_revision=code_revision(),
+        documents=results[0].settings.documents,
+        gates=tuple(
+            GateOverSeeds(judged=judged)
+            for judged in zip(*(result.gates for result in results), strict=True)
+        ),
+    )
+
+
+def write_summary(summary: StudySummary, out: Path) -> None:
+    write_json(out / SUMMARY, summary.model_dump(mode="json"))
+    with atomic_path(out / PAGE) as partial:
+        partial.write_text(as_markdown(summary), encoding="utf-8")
+
+
+def as_markdown(summary: StudySummary) -> str:
+    """One row a gate, one column a seed: estimate with its interval over documents."""
+    seeds = len(summary.gates[0].judged)
+    head = ["question", "evidence", *(f"seed {seed}" for seed in range(seeds))]
+    if seeds > 1:
+        head += ["mean", "least to most"]
+    head += ["asked for", "verdict"]
+    rows = [_row(gate) for gate in summary.gates]
+    table = [head, ["---"] * len(head), *rows]
+    met = sum(gate.met for gate in summary.gates)
+    return "\n".join(
+        [
+            "# The nano study",
+            "",
+            f"{met} of {len(summary.gates)} gates are met in every seed. {summary.documents} test "
+            "documents a seed, 95% intervals over documents. "
+            "Every seed's report is in `seed-N/verdict`; `pdt verify` computes it again.",
+            "",
+            *(f"| {' | '.join(row)} |" for row in table),
+            "",
+        ]
+    )
+
+
+def _row(over: GateOverSeeds) -> list[str]:
+    question, name, _, asked, _, _ = gate_row(over.judged[0])
+    measured = [gate_row(judged)[2] for judged in over.judged]
+    row = [question, name, *measured]
+    found = [judged.measure.estimate for judged in over.judged if judged.measure is not None]
+    if len(over.judged) > 1:
+        row += (
+            [f"{mean(found):.3f}", f"{min(found):.3f} to {max(found):.3f}"] if found else ["–", "–"]
+        )
+    verdict = MARK[Verdict.MET] if over.met else MARK[Verdict.UNMET]
+    return [*row, asked, verdict]
