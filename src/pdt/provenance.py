@@ -52,10 +52,10 @@ def write_json(target: Path, value: Any) -> None:
         partial.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def refuse_existing(target: Path) -> None:
+def refuse_existing(target: Path, *, else_: str = "remove it") -> None:
     """An output directory is new or empty; nothing is ever written over."""
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise UsageError(f"{target} exists and is not empty.\nChoose another --out, or remove it.")
+        raise UsageError(f"{target} exists and is not empty.\nChoose another --out, or {else_}.")
 
 
 @contextmanager

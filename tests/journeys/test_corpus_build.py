@@ -169,6 +169,24 @@ def test_slurm_jobs_are_submitted_in_order_and_give_the_same_bytes(
     assert tree(tmp_path / "out") == tree(tmp_path / "here")
 
 
+@pytest.mark.parametrize(
+    ("partition", "said"),
+    [("null", "cluster.partition is not set"), ("cpu", "Submit from a Slurm login node")],
+)
+def test_a_build_that_cannot_be_submitted_leaves_nothing(
+    sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, partition: str, said: str
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))  # where no sbatch is
+    command = [
+        *(sys.executable, "-m", "pdt", "corpus", "build", str(sources / "bundles")),
+        *("--out", str(tmp_path / "out"), "--on", "slurm"),
+        *("--set", f"cluster.partition={partition}"),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_build_killed_three_times_at_random_ends_byte_identical(
     sources: Path, whole: Path, tmp_path: Path
 ) -> None:

@@ -87,8 +87,15 @@ def test_bad_calls_are_refused_in_one_message(tmp_path: Path) -> None:
     bad.write_text("- title: X\n")
     assert "page_id" in pdt("source", "fetch", bad, "--out", tmp_path / "o", code=3).stderr
     said = pdt("source", "fetch", good, "--out", tmp_path / "o", code=2).stderr
-    assert "who is calling" in said
+    assert "who is calling" in said and "no contact is given" in said
     assert not (tmp_path / "o").exists()
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    said = pdt("source", "fetch", good, "--from", empty, "--out", tmp_path / "o", code=2).stderr
+    assert "--out of an earlier" in said and not (tmp_path / "o").exists()
+    (empty / "bundles").mkdir()
+    said = pdt("source", "fetch", good, "--from", empty, "--out", empty, code=2).stderr
+    assert "not empty" in said and "--resume" in said
     missing = tmp_path / "none"
     assert (
         "not a directory" in pdt("source", "gate", missing, "--out", tmp_path / "g", code=2).stderr

@@ -28,7 +28,7 @@ from pdt.training.live import ProgressView
 from pdt.training.lock import hold_run
 from pdt.training.loop import Trainer
 from pdt.training.losses import compute_losses
-from pdt.training.metrics import EVALUATION, METRICS, STEP, read_metrics
+from pdt.training.metrics import EVALUATION, METRICS, STEP, losses_of, read_metrics
 from pdt.training.pace import Pace, spoken
 from pdt.training.plot import draw
 from pdt.training.preflight import checkpoint_bytes
@@ -297,7 +297,11 @@ def test_the_bar_fits_its_terminal_and_says_what_is_asked(
     shown = caught.get().splitlines()
     assert max(map(len, shown)) <= width
     assert "stage 2" in shown[0] and "tokens/s" in shown[1] and "left" in shown[1]
-    assert "token" in shown[2] and "held out" in shown[3]
+    assert "token" in shown[2]
+    assert any(line.startswith("held out") for line in shown[3:])
+    (*_, last) = (line for line in read_metrics(finished) if line["kind"] == STEP)
+    for name, value in losses_of(last).items():
+        assert any(f"{name} {value:.4g}" in line for line in shown), f"{name} was cut off"
 
 
 @pytest.fixture

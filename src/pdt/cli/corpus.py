@@ -65,7 +65,7 @@ def build(
 ) -> None:
     """Read, clean, gate, split, teach, check and compile every bundle; killed, it can go on."""
     from pdt.records.pipeline.batches import estimate
-    from pdt.records.pipeline.cluster import run_on_datatrove, submit_to_slurm
+    from pdt.records.pipeline.cluster import refuse_slurm, run_on_datatrove, submit_to_slurm
     from pdt.records.pipeline.layout import Build
     from pdt.records.pipeline.run import build_corpus, gate_sources, refuse_batch
 
@@ -88,6 +88,8 @@ def build(
     )
     if batch:
         refuse_batch(work)
+    if where is Where.SLURM:
+        refuse_slurm(settings.cluster)
     work.open(resume=resume)
     if where is Where.SLURM:
         jobs = submit_to_slurm(work, settings.cluster)

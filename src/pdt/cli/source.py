@@ -68,7 +68,7 @@ def fetch(
     settings = chosen(preset, config, overrides)
     wanted = read_candidates(candidates)
     if not resume:
-        refuse_existing(out)
+        refuse_existing(out, else_="go on in it with --resume")
     asks = _asks(settings, source, reuse, test_server)
     out.mkdir(parents=True, exist_ok=True)
     try:
@@ -109,7 +109,7 @@ def fetch(
             print(f"{one.title}: {one.reason}", file=sys.stderr)
     if result.put_off or result.stopped:
         raise ContractBroken(
-            result.stopped or f"{len(result.put_off)} candidates could not be taken now.",
+            result.stopped or f"Not taken now, to be tried again: {len(result.put_off)}.",
             "Run the same command again with --resume.",
         )
 
@@ -138,8 +138,8 @@ def judge_sources(
 
     refuse_existing(out)
     settings = chosen(preset, config, set_)
-    harvest = _harvest(settings, candidates, splits)
     root = bundle_root(directory)
+    harvest = _harvest(settings, candidates, splits)
     judgements = []
     with _counter("judging", None) as advance:
         for number, one in enumerate(harvest.judge_all(root), start=1):
@@ -216,8 +216,8 @@ def show(
     from pdt.sources.source_gates import judge
 
     settings = chosen(preset, config, set_)
-    harvest = _harvest(settings, candidates, None)
     reading = read_source(bundle, settings.sources.html)
+    harvest = _harvest(settings, candidates, None)
     key = (reading.bundle.project, reading.bundle.revision_id)
     verdict = judge(
         reading, harvest.candidates.get(key), harvest.ledger, settings, harvest.tokenizer

@@ -1,7 +1,7 @@
 """`pdt train`: run the curriculum, see where a run stands, draw what it did."""
 
 import json
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -67,10 +67,12 @@ def run(
             elif not resume:
                 _refuse_existing_run(out)
                 student, inputs = _start(model, tree, seed)
-        if resume:
-            trainer = Trainer.resume(shards, out, tree, ranks=ranks)
-        else:
-            trainer = Trainer(student, shards, out, inputs=inputs, ranks=ranks)
+        with _getting_ready(ranks.first):
+            if resume:
+                trainer = Trainer.resume(shards, out, tree, ranks=ranks)
+            else:
+                trainer = Trainer(student, shards, out, inputs=inputs, ranks=ranks)
+        if not resume:
             with ranks.together():
                 if ranks.first:
                     held.enter_context(hold_run(out))
@@ -141,6 +143,13 @@ def _start(directory: Path | None, tree: PdtConfig, seed: int) -> tuple[Any, dic
     if student.tokenizer is None:
         student.tokenizer = load_tokenizer(tree.records.tokenizer)
     return student, inputs
+
+
+def _getting_ready(speaks: bool) -> AbstractContextManager[object]:
+    """Something to look at before the first step: the first codes alone take as long as one."""
+    if not speaks:
+        return nullcontext()
+    return Console(stderr=True).status("getting ready: checks, optimizer, the first codes")
 
 
 def _refuse_existing_run(out: Path) -> None:

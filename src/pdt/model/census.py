@@ -13,6 +13,7 @@ from torch import nn
 
 from pdt.config import PdtConfig
 from pdt.model.pdt import ParallelDecoder
+from pdt.model.weight_gradients import ROWS
 
 FP32, BF16 = 4, 2
 GiB = 1 << 30
@@ -207,13 +208,15 @@ def activation_memory(
 ) -> int:
     """Bytes of one batch of documents with recomputation, in BF16.
 
-    Every upper layer keeps its input, keys and values; one layer at a time is recomputed whole.
+    Every upper layer keeps its input, keys and values; one layer at a time is recomputed whole, or
+    every layer has rows that wait for the product of their gradients, whichever is more.
     """
     shape, lanes, upper = config.trunk.shape, config.lanes.count, config.upper_layers
     tokens = batch * lanes * (prompt_tokens + section_tokens)
     kept = tokens * upper * (shape.width * BF16 + kv_bytes(config, BF16))
     query = shape.query_heads * shape.head_width
-    recomputed = tokens * (4 * shape.width + 2 * query + 3 * shape.feed_forward) * BF16
+    rows = max(tokens, lanes * upper * ROWS)
+    recomputed = rows * (4 * shape.width + 2 * query + 3 * shape.feed_forward) * BF16
     block = batch * lanes * config.lanes.block_tokens
     scores = block * shape.query_heads * (prompt_tokens + section_tokens) * (FP32 + BF16)
     logits = block * shape.vocabulary * FP32 * 2

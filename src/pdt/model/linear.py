@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pdt.model import kernels
+from pdt.model.weight_gradients import gathering_for
 
 
 class Linear(nn.Module):
@@ -29,7 +30,12 @@ class Linear(nn.Module):
             return kernels.linear(x_BKTD, self.weight, self.bias)
         B, K, T, D = x_BKTD.shape
         rows = x_BKTD.transpose(0, 1).reshape(K, B * T, D)
-        y = kernels.grouped_linear(rows, self.weight, self.bias)  # [K, B*T, out]
+        gathering = gathering_for(rows, self.weight)
+        if gathering is None:
+            y = kernels.grouped_linear(rows, self.weight, self.bias)  # [K, B*T, out]
+        else:
+            y = gathering.product(rows, self.weight)
+            y = y if self.bias is None else y + self.bias[:, None]
         return y.unflatten(1, (B, T)).transpose(0, 1)
 
 

@@ -10,6 +10,7 @@ from pdt.model.cache import LayerMemory, SegmentList
 from pdt.model.gated_read import ReadMemory
 from pdt.model.layer import LaneLayer
 from pdt.model.rope import Rotary
+from pdt.model.weight_gradients import gathered, open_gathering
 
 
 def recomputed(
@@ -21,11 +22,12 @@ def recomputed(
     notes: ReadMemory | None,
 ) -> Tensor:
     """What `layer(...)` returns; the second run must find the memory as the first one did."""
-    past = memory.past
+    past, gathering = memory.past, open_gathering()
 
     def run(h_BKTD: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         seen = SegmentList(past)
-        h_BKTD = layer(h_BKTD, rotary, seen, plan, notes)
+        with gathered(gathering):
+            h_BKTD = layer(h_BKTD, rotary, seen, plan, notes)
         return h_BKTD, seen.past[-1].k, seen.past[-1].v
 
     out, k, v = checkpoint(run, h_BKTD, use_reentrant=False, preserve_rng_state=False)

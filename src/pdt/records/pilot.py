@@ -105,7 +105,8 @@ def seal_pilot(
             shown.append(f"  and {len(problems) - 20} more")
         raise ContractBroken(
             "\n".join(["This is not a pilot that can be sealed:", *shown]),
-            "`pdt record review` inspects; records that are rejected or too many are left out.",
+            "`pdt record review` inspects; records that are rejected or too many are left out. "
+            "The rules are the preset's: give --preset as the records were compiled with.",
         )
     records = tuple(_record(document, log) for document in documents)
     pilot = Pilot(

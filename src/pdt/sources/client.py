@@ -32,8 +32,11 @@ _CONTACT = re.compile(r"[^@\s<>()]+@[^@\s<>()]+\.[^@\s<>()]+|https?://[^\s<>()]+
 def user_agent(contact: str | None) -> str:
     """`pdt/0.1 (someone@example.org) httpx2/2.16`, or a refusal: nobody else can be the contact."""
     if contact is None or not _CONTACT.fullmatch(contact):
+        given = (
+            "no contact is given" if contact is None else f"{contact!r} is no mail or web address"
+        )
         raise UsageError(
-            f"Wikimedia asks who is calling, and {contact!r} is no mail address or web page.\n"
+            f"Wikimedia asks who is calling, and {given}.\n"
             "Give --contact you@your.org, or set sources.fetch.contact."
         )
     return f"pdt/{metadata.version('pdt')} ({contact}) httpx2/{httpx2.__version__}"
@@ -113,7 +116,7 @@ class PoliteClient:
                 raise SourceRefused(url, f"was answered with status {answer.status}", "Look at it.")
             self._wait(self._retry_after(answer, self._backoff(attempt)))
         raise FetchFailed(
-            f"{url} failed {self._config.attempts} times; last: {why}.\n"
+            f"{url} failed {self._config.attempts} times; last: {why.rstrip('.')}.\n"
             "What was taken is kept. Try again later with --resume."
         )
 

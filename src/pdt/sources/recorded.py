@@ -33,7 +33,11 @@ class Recording:
         for meta in sorted(root.rglob("*.meta.json")):
             self._add_capture(meta)
         if not self._files:
-            raise UsageError(f"{root} holds no bundle with http.json and no *.meta.json capture.")
+            raise UsageError(
+                f"{root} holds no bundle with http.json and no *.meta.json capture.\n"
+                "Give the --out of an earlier `pdt source fetch`, or captures: NAME.body.* with "
+                "request.url, status and headers in NAME.meta.json beside it."
+            )
 
     def close(self) -> None:
         """As the client; nothing is held open."""

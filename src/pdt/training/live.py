@@ -70,10 +70,8 @@ class ProgressView:
         bar = ProgressBar(total=self._steps, completed=self.pace.step)
         head.add_row(Text(self.where(), style="bold"), bar)
         rows = ((self.speed(), "cyan"), (self.losses(), ""), (self.measured(), "green"))
-        texts = (
-            Text(said, style, no_wrap=True, overflow="ellipsis") for said, style in rows if said
-        )
-        yield Group(head, *texts)
+        width = options.max_width
+        yield Group(head, *(Text(_filled(said, width), style) for said, style in rows if said))
 
 
 @contextmanager
@@ -118,6 +116,18 @@ def evaluation_text(line: Metrics) -> str:
         f"held out after stage {line['stage']}, {count:,} document{'s' * (count != 1)}, "
         f"{line['plan_source']} plans: {loss_text(line)}"
     )
+
+
+def _filled(said: str, width: int) -> str:
+    """Over as many lines as a narrow terminal needs, each name with its number; none is cut off."""
+    lines = [""]
+    for piece in said.split("  "):
+        longer = f"{lines[-1]}  {piece}" if lines[-1] else piece
+        if len(longer) <= width:
+            lines[-1] = longer
+        else:
+            lines.append(piece)
+    return "\n".join(lines)
 
 
 def _plain(console: Console, text: str) -> None:

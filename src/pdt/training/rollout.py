@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from pdt.model.pdt import Frontier, ParallelDecoder
+from pdt.model.weight_gradients import Gathering, gathered
 from pdt.notes.bus import NotesBus
 from pdt.objective.token import scoring_states, token_nll
 
@@ -58,11 +59,12 @@ def roll_out(
         start_B = frontier.lengths_B + frontier.written
         fork_BKTD = model.read_targets(lower, start_B, tokens_BKT.clamp(min=0))
     bus, before_BKD = model.empty_bus(), frontier.h_BKD
-    scores, finals = [], []
+    scores, finals, gathering = [], [], Gathering()
     for block, tokens in enumerate(tokens_BKT.split(tau, dim=2)):
         fork = fork_BKTD[:, :, block * tau : (block + 1) * tau]
         notes = model.read_notes(edit_bus(bus), block, may_read_KK)
-        h = model.advance_stacks(frontier, fork, notes)
+        with gathered(gathering):
+            h = model.advance_stacks(frontier, fork, notes)
         scores.append(_score_block(model, score, scoring_states(before_BKD, h), tokens))
         finals.append(_last_states(h, lengths_BK - block * tau))
         before_BKD = h[:, :, -1]

@@ -6,6 +6,7 @@ the same wherever they are done, so the bytes are those of `pdt corpus build` in
 Paper: §4.
 """
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
@@ -48,13 +49,21 @@ def run_on_datatrove(build: Build, workers: int) -> None:
         raise PdtError(str(error)) from None
 
 
-def submit_to_slurm(build: Build, cluster: ClusterConfig) -> list[str]:
-    """Submit every phase as a job that waits for the one before; the job ids, first to last."""
-    slurm = _datatrove().SlurmPipelineExecutor
+def refuse_slurm(cluster: ClusterConfig) -> None:
+    """What keeps jobs from being submitted from here, before anything is written."""
+    _datatrove()
     if cluster.partition is None:
         raise UsageError(
             "cluster.partition is not set.\nName the Slurm partition: --set cluster.partition=NAME."
         )
+    if shutil.which("sbatch") is None:
+        raise UsageError("sbatch was not found.\nSubmit from a Slurm login node.")
+
+
+def submit_to_slurm(build: Build, cluster: ClusterConfig) -> list[str]:
+    """Submit every phase as a job that waits for the one before; the job ids, first to last."""
+    refuse_slurm(cluster)
+    slurm = _datatrove().SlurmPipelineExecutor
     made: list[Any] = []
 
     def make(pipeline: list[Any], tasks: int, name: str, before: Any) -> Any:
@@ -77,13 +86,7 @@ def submit_to_slurm(build: Build, cluster: ClusterConfig) -> list[str]:
         )
         return made[-1]
 
-    last = _chain(build, make)
-    try:
-        last.run()
-    except FileNotFoundError as error:
-        raise UsageError(
-            f"{error.filename} was not found.\nSubmit from a Slurm login node."
-        ) from None
+    _chain(build, make).run()
     return [str(one.job_id) for one in made]
 
 
