@@ -16,6 +16,7 @@ from pdt.notes.visibility import visibility_table
 from pdt.objective.token import token_loss
 from pdt.objective.total import total_loss
 from pdt.terms import Loss, NotesCondition
+from pdt.training.codebooks import codes_from
 from pdt.training.losses import Computed, note_losses
 from pdt.training.rollout import Rollout, roll_out
 
@@ -61,13 +62,10 @@ def trained(condition: NotesCondition, steps: int = 220) -> ParallelDecoder:
     )
     model = random_model(config)
     model.trunk.embed_tokens.weight.data.mul_(25)  # a frozen head that can be sure of a word
-    with torch.no_grad():  # codes from written states, as `take_codes` does for a corpus
-        books = model.note_writer.vq.codebooks
+    with torch.no_grad():
         blocks = [block for _ in range(4) for block in write(model, documents()).bus.blocks]
-        written = torch.cat([b.written_BKE for b in blocks if b.written_BKE is not None])
-        parts = written.flatten(0, 1).unflatten(-1, (books.shape[0], -1))
-        for m in range(books.shape[0]):
-            books[m] = parts[torch.randperm(len(parts))[: books.shape[1]], m]
+    written = torch.cat([b.written_BKE for b in blocks if b.written_BKE is not None])
+    codes_from(model, written.flatten(0, 1), seed=0)
     learned = [p for n, p in model.named_parameters() if not n.startswith("trunk.")]
     optimizer = torch.optim.AdamW(learned, lr=3e-3)
     everywhere = torch.ones(B, K, 8, dtype=torch.bool)

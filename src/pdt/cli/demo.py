@@ -1,58 +1,108 @@
-"""`pdt demo`: the main job, with what is in the box."""
+"""`pdt demo`: the main job with the trained model in the box, then without some of its parts."""
 
+import re
 import threading
+from typing import TYPE_CHECKING
 
-LANE_TOKENS = 96
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from pdt.generation.events import Done
+    from pdt.generation.writer import Writer
+    from pdt.teacher.document import TaughtDocument
+
+MODEL = "nano"
+DOCUMENT = 2
+SEED = 3
+"""Of the words that owners coin: greedy lanes would always coin the same."""
+COLOURS = ("cyan", "green", "magenta")
+EDITS = {
+    "the plans of lanes 0 and 1 change places": (
+        "swap-plans:0,1",
+        "Lane 0 now tells what lane 1 told, and lane 1 what lane 0 told; lane 2 goes on as before.",
+    ),
+    "the notes are removed": (
+        "remove-notes",
+        "Every lane still knows its plan, but nobody hears what the others have named.",
+    ),
+}
 
 
 def demo() -> None:
-    """Three lanes write live from a source of the procedural corpus; the weights are untrained."""
+    """Three lanes write a history live; then with plans swapped, then without notes."""
     from rich.console import Console
     from rich.markup import escape
 
-    from pdt.cli.generate import print_ledger, show
-    from pdt.config import load_config
-    from pdt.generation.settings import GenerationSettings
     from pdt.generation.writer import Writer
-    from pdt.model.build import random_model
-    from pdt.sources.chronicle.dials import turn_dials
-    from pdt.sources.chronicle.meter import Meter
-    from pdt.teacher.chronicle import Chronicle
-    from pdt.terms import Split
-    from pdt.tokenizer import load_tokenizer
 
     console = Console(highlight=False)
-    tokenizer = load_tokenizer(load_config("nano").records.tokenizer)
-    words = [f"trunk.shape.vocabulary={tokenizer.vocabulary}"]
-    writer = Writer(random_model(load_config("nano", overrides=words)), tokenizer)
-    chronicle = Chronicle(0, Split.TEST, turn_dials("nano"), Meter(tokenizer))
-    document = chronicle.document(0).taught
-    console.rule("the source, a fictional history")
+    writer = Writer.load(MODEL)
+    document = _held_out(writer)
+    console.rule("the source, a fictional history that the model has never seen")
     console.print(escape(document.article.text))
     console.rule("the request")
     console.print(escape(document.answer.request))
-    console.rule("three lanes")
-    console.print(
-        "[bold]This model is untrained.[/] Its weights are random numbers, so its words are drawn "
-        "from nothing;\nwhat you see is the machinery: one plan, three lanes a token a round, "
-        "notes at every barrier."
-    )
-    settings = GenerationSettings(max_tokens=LANE_TOKENS, temperature=1.0)
-    stop = threading.Event()
-    generation = writer.begin(
-        [(document.article.text, document.answer.request)], settings, should_stop=stop.is_set
-    )
-    done = show(generation, stop, title="nano, untrained", intervene=[], as_events=False)
-    for position, section in enumerate(done.documents[0].sections):
-        console.print(f"[bold]section {position + 1}[/], lane {section.lane}")
-        console.print(escape(section.text.strip()), style="dim")
-    console.rule("what it cost")
-    print_ledger(done, console)
+    console.rule("three lanes write at once")
+    first = _write(writer, document, console, [])
+    for title, (edit, meaning) in EDITS.items():
+        console.rule(title)
+        console.print(meaning, style="italic")
+        _write(writer, document, console, [edit])
+    console.rule("what the first document cost")
+    from pdt.cli.generate import print_ledger
+
+    print_ledger(first, console)
     console.rule()
     console.print(
-        "With real weights:  make weights\n"
+        "Your own text, with real pretrained weights that are not trained for lanes yet:  "
+        "make weights\n"
         "  .venv/bin/pdt model init .cache/SmolLM2-135M-Instruct.Q4_1.gguf "
         "--preset smollm2-135m --out runs/smollm2\n"
         '  .venv/bin/pdt generate README.md --request "Explain this project." '
         "--model runs/smollm2 --max-tokens 128"
     )
+
+
+def _held_out(writer: "Writer") -> "TaughtDocument":
+    """A document of the test split, made as the model's study made its own."""
+    from pdt.sources.chronicle.dials import turn_dials
+    from pdt.sources.chronicle.meter import Meter
+    from pdt.study.recipe import load_recipe
+    from pdt.teacher.chronicle import Chronicle
+    from pdt.terms import Split
+
+    recipe = load_recipe(MODEL)
+    dials = turn_dials("nano", recipe.corpora["test"].dials)
+    meter = Meter(writer.tokenizer)
+    return Chronicle(recipe.corpus_seed, Split.TEST, dials, meter).document(DOCUMENT).taught
+
+
+def _write(
+    writer: "Writer", document: "TaughtDocument", console: "Console", edits: list[str]
+) -> "Done":
+    from pdt.cli.generate import show
+    from pdt.generation.interventions import parse_intervention
+    from pdt.generation.settings import GenerationSettings
+
+    limit = writer.model.config.records.limits.section_tokens.max
+    settings = GenerationSettings(max_tokens=limit, temperature=0.7, seed=SEED)
+    stop = threading.Event()
+    generation = writer.begin(
+        [(document.article.text, document.answer.request)],
+        settings,
+        interventions=[parse_intervention(edit) for edit in edits],
+        should_stop=stop.is_set,
+    )
+    done = show(generation, stop, title=MODEL, intervene=edits, as_events=False)
+    for position, section in enumerate(done.documents[0].sections):
+        colour = COLOURS[section.lane % len(COLOURS)]
+        console.print(f"[bold {colour}]section {position + 1}, lane {section.lane}[/]")
+        console.print(_marked(section.text.strip()))
+    return done
+
+
+def _marked(text: str) -> str:
+    """Coined names stand out: they are what one lane can only know from another."""
+    from rich.markup import escape
+
+    return re.sub(r"the [A-Z][a-z]+ of the [A-Z][a-z]+", r"[bold reverse]\g<0>[/]", escape(text))

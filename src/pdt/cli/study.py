@@ -95,3 +95,40 @@ def trunk(
     shards = RecordShards(records, split=Split.TRAIN)
     make_trunk(fetch_stories(stories), shards, load_config(preset), how, out, watch)
     print(out)
+
+
+@app.command("drill")
+def drill(
+    documents: Annotated[Path, typer.Argument(help="Taught documents, for their sentences.")],
+    model: Annotated[Path, typer.Option("--model", help="An untrained model.")],
+    out: Annotated[Path, typer.Option(help="The drill's directory; a killed one goes on.")],
+    steps: Annotated[int, typer.Option(min=4, help="Steps of a batch of the model's size.")] = 300,
+    seed: Annotated[int, typer.Option(help="Of the drill documents.")] = 0,
+) -> None:
+    """Teach a model's bus its first words on dense documents; writes OUT/model."""
+    from pdt.model.store import load_model, save_model
+    from pdt.records.inputs import read_documents
+    from pdt.study.drill import Drill
+    from pdt.study.drilling import Drilling, DrillRun
+    from pdt.terms import NotesCondition
+    from pdt.tokenizer import load_tokenizer
+
+    console = Console(stderr=True)
+    student = load_model(model)
+    tokenizer = student.tokenizer or load_tokenizer(student.config.records.tokenizer)
+    taught = (document for _, document in read_documents([documents]))
+    texts = Drill(taught, tokenizer, student.config.lanes.block_tokens)
+    out.mkdir(parents=True, exist_ok=True)
+    run = DrillRun(student, texts, Drilling(steps=steps, seed=seed))
+
+    def watch(step: int, numbers: dict[str, float]) -> None:
+        if step % 10 == 0 or step == steps:
+            said = "  ".join(f"{name} {value:.3f}" for name, value in numbers.items())
+            console.print(f"step {step:,} of {steps:,}  {said}", highlight=False)
+
+    run.run(out, watch)
+    for condition in (student.config.notes.condition, NotesCondition.NO_DYNAMIC):
+        said = f"recalled words, {condition.value}: {run.recalled(condition):.3f} nats"
+        console.print(said, highlight=False)
+    save_model(student, out / "model")
+    print(out / "model")

@@ -40,6 +40,8 @@ from pdt.tokenizer import StudentTokenizer
 FORMAT = 1
 CONFIG, LANES, COORDINATION = "config.json", "lanes.safetensors", "coordination.safetensors"
 TRUNK = "trunk.safetensors"
+BOX = Path(__file__).parents[1] / "weights"
+"""Trained models that come with the package."""
 _FREE = (
     "trunk.source", "notes.codebook_start", "records.", "objective.", "training.", "sources.",
     "teacher.", "cluster.",
@@ -100,10 +102,11 @@ def load_model(
 ) -> ParallelDecoder:
     """Read a saved model after checking every digest and what it is bound to.
 
+    `directory` may be the name of a model in the package, such as nano.
     `trunk` says where the shared weights lie now, if they have moved. `expect` is what the caller's
     run is: another architecture or notes condition is refused.
     """
-    directory = Path(directory)
+    directory = _found(Path(directory))
     config, identity = read_binding(directory)
     if expect is not None:
         check_binding(config, expect, directory)
@@ -144,6 +147,11 @@ def read_binding(directory: Path) -> tuple[PdtConfig, TrunkIdentity]:
         )
     config = validate_config(saved.get("config", {}), where=str(directory / CONFIG))
     return config, TrunkIdentity(**saved["trunk"])
+
+
+def _found(directory: Path) -> Path:
+    boxed = BOX / directory
+    return boxed if not directory.exists() and boxed.is_dir() else directory
 
 
 def check_binding(

@@ -2,9 +2,6 @@
 
 Coined words stand next to their barrier at first and move away from it as steps go on. A killed
 drill goes on from its last state to the same weights.
-
-    OUT/drill.safetensors     where a killed drill goes on
-    OUT/model/                the drilled model, written at the end
 """
 
 import random
@@ -25,12 +22,11 @@ from pdt.study.state import restore_state, save_state
 from pdt.terms import Component, Loss, NotesCondition, PlanCondition
 from pdt.training.codebooks import codes_from
 from pdt.training.curriculum import Stage, apply_manifest
-from pdt.training.losses import Computed, note_losses, read_out
+from pdt.training.losses import NOTE_LOSSES, Computed, note_losses, read_out
 from pdt.training.optimizer import build_optimizer, learned_parameters, take_step
 from pdt.training.rollout import Rollout, roll_out
 
 STATE = "drill.safetensors"
-NOTE_LOSSES = frozenset({Loss.NOTE, Loss.COMMITMENT, Loss.CODEBOOK, Loss.USAGE})
 TRAINED = frozenset({Component.LANES, Component.SNC, Component.NOTE_WRITER})
 
 
@@ -55,81 +51,80 @@ class DrillRun:
 
     def __init__(self, model: ParallelDecoder, drill: Drill, how: Drilling) -> None:
         self.model, self.drill, self.how = model, drill, how
-        self.config = _constant_rate(model.config.training, how.steps)
+        self.config = _long_cosine(model.config.training, how.steps)
         self.request = torch.tensor([list(drill.tokenizer.encode(REQUEST).ids)])
         apply_manifest(model, Stage(0, 0, how.steps, PlanCondition.ORACLE, TRAINED))
         self.optimizer = build_optimizer(model, self.config)
 
     def run(
-        self, work: Path, watch: Callable[[int, dict[str, float]], None] = lambda s, n: None
+        self, work: Path, watch: Callable[[int, dict[str, float]], None] = lambda step, said: None
     ) -> None:
         """Every step that is left; `work` keeps the state."""
-        parameters = dict(learned_parameters(self.model))
-        first = restore_state(work / STATE, parameters, self.optimizer)
+        weights = dict(learned_parameters(self.model))
+        first = restore_state(work / STATE, weights, self.optimizer)
         if first == 0:
             self._take_codes()
         for step in range(first, self.how.steps):
             watch(step + 1, self._step(step))
             if (step + 1) % self.how.save_steps == 0 or step + 1 == self.how.steps:
-                save_state(work / STATE, parameters, self.optimizer, step + 1)
+                save_state(work / STATE, weights, self.optimizer, step + 1)
 
-    def _step(self, step: int) -> dict[str, float]:
-        stream = random.Random(f"{self.how.seed} {step}")
-        size = self.config.optimizer.batch_documents * self.config.optimizer.accumulation
-        batch = self.drill.batch(stream, size, distance=self.how.distance_at(step))
-        rollout = self.roll_out(batch)
-        parts = self._losses(batch, rollout)
-        total_loss(parts, self.model.config.objective).backward()
-        gradients = [p.grad for _, p in learned_parameters(self.model) if p.grad is not None]
-        norm = torch.nn.utils.get_total_norm(gradients).item()
-        take_step(self.model, self.optimizer, self.config, step, norm)
-        word = rollout.scores_BKT[batch.dependency_token_BKT].mean().item()
-        return {"word": word, "read_out": parts[Loss.READ_OUT].item()}
+    @torch.no_grad()
+    def recalled(self, condition: NotesCondition) -> float:
+        """NLL of recalled words in fresh documents of the last distance."""
+        batch = self._drawn("held out", self.how.held_out, self.how.distances[-1])
+        return self.roll_out(batch, condition).scores_BKT[batch.dependency_token_BKT].mean().item()
 
     def roll_out(self, batch: DrillBatch, condition: NotesCondition | None = None) -> Rollout:
         """Teacher-forced, with plans that say nothing."""
         model = self.model
-        lanes, planner = model.config.lanes.count, model.config.planner
+        lanes, nodes = model.config.lanes.count, model.config.planner.nodes
         size = len(batch.section_tokens_BKT)
         plans = PlanSet(
-            torch.zeros(size, lanes, planner.nodes, planner.width),
-            torch.ones(size, lanes, planner.nodes, dtype=torch.bool),
+            torch.zeros(size, lanes, nodes, model.config.planner.width),
+            torch.ones(size, lanes, nodes, dtype=torch.bool),
             torch.zeros(size, lanes),
         )
         frontier = model.open_lanes(model.read_prompt(self.request.expand(size, -1)), plans)
         table = visibility_table(condition or model.config.notes.condition, lanes)
         return roll_out(model, frontier, batch.section_tokens_BKT, may_read_KK=table)
 
-    @torch.no_grad()
-    def words(self, condition: NotesCondition) -> float:
-        """NLL of recalled words in fresh documents of the last distance."""
-        stream = random.Random(f"{self.how.seed} held out")
-        batch = self.drill.batch(stream, self.how.held_out, distance=self.how.distances[-1])
-        return self.roll_out(batch, condition).scores_BKT[batch.dependency_token_BKT].mean().item()
-
-    def _losses(self, batch: DrillBatch, rollout: Rollout) -> dict[Loss, torch.Tensor]:
-        computed = Computed()
+    def _step(self, step: int) -> dict[str, float]:
+        size = self.config.optimizer.batch_documents * self.config.optimizer.accumulation
+        batch = self._drawn(step, size, self.how.distance_at(step))
+        rollout, computed = self.roll_out(batch), Computed()
         note_losses(self.model, rollout.bus, NOTE_LOSSES, computed)
-        every = torch.ones_like(batch.dependency_token_BKT)
+        dependency = batch.dependency_token_BKT
         weight = self.model.config.objective.dependency_token
+        scores = rollout.scores_BKT
+        computed.parts[Loss.TOKEN] = token_loss(
+            scores, torch.ones_like(dependency), dependency, weight
+        )
+        computed.parts[Loss.READ_OUT] = read_out(self.model, rollout.bus, batch.edges)
+        total_loss(computed.parts, self.model.config.objective).backward()
+        gradients = [p.grad for _, p in learned_parameters(self.model) if p.grad is not None]
+        norm = torch.nn.utils.get_total_norm(gradients).item()
+        take_step(self.model, self.optimizer, self.config, step, norm)
         return {
-            **computed.parts,
-            Loss.TOKEN: token_loss(rollout.scores_BKT, every, batch.dependency_token_BKT, weight),
-            Loss.READ_OUT: read_out(self.model, rollout.bus, batch.edges),
+            "recalled words": scores[dependency].mean().item(),
+            "read-out": computed.parts[Loss.READ_OUT].item(),
         }
 
     @torch.no_grad()
     def _take_codes(self) -> None:
         """Codes from what the untrained writer writes, as `notes.codebook_start: states` does."""
-        stream = random.Random(f"{self.how.seed} codes")
-        size = 2 * self.model.config.notes.codes // (4 * self.model.config.lanes.count) + 1
-        batch = self.drill.batch(stream, size, distance=self.how.distances[0])
+        notes_per_document = 4 * self.model.config.lanes.count
+        size = 2 * self.model.config.notes.codes // notes_per_document + 1
+        batch = self._drawn("codes", size, self.how.distances[0])
         written = [note.written_BKE for note in self.roll_out(batch).bus.blocks]
         vectors = torch.cat([w.flatten(0, 1) for w in written if w is not None])
         codes_from(self.model, vectors, self.how.seed)
 
+    def _drawn(self, what: object, size: int, distance: int) -> DrillBatch:
+        stream = random.Random(f"drill {self.how.seed} {what}")
+        return self.drill.batch(stream, size, distance=distance)
 
-def _constant_rate(config: TrainingConfig, steps: int) -> TrainingConfig:
+
+def _long_cosine(config: TrainingConfig, steps: int) -> TrainingConfig:
     """The run's own optimizer, with a cosine that has hardly begun when the drill ends."""
-    stage = config.stages[0].model_copy(update={"first_step": 0})
-    return config.model_copy(update={"steps": 4 * steps, "scale": 1.0, "stages": (stage,)})
+    return config.model_copy(update={"steps": 4 * steps, "scale": 1.0})

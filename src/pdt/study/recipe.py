@@ -32,12 +32,12 @@ class TrunkRecipe(Strict):
     steps: Count
 
 
-class RunRecipe(Strict):
-    """One call of `pdt train run`; each run starts where the one before it ended."""
+class DrillRecipe(Strict):
+    """The bus's first words."""
 
-    name: Part
-    records: Part
-    settings: tuple[str, ...] = ()
+    corpus: Part
+    """Whose sentences the drill is made of."""
+    steps: Count
 
 
 class Recipe(Strict):
@@ -51,7 +51,9 @@ class Recipe(Strict):
     records: dict[Part, tuple[Part, ...]]
     """Compiled corpora, each of one or more of those above."""
     trunk: TrunkRecipe
-    runs: tuple[RunRecipe, ...]
+    drill: DrillRecipe
+    train: Part
+    """The records of the curriculum."""
     seeds: Count
     judged_on: Part
     documents: Count

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pdt.config import TrainingConfig, load_config
-from pdt.study.recipe import Recipe, RunRecipe
+from pdt.study.recipe import Recipe
 from pdt.terms import NotesCondition
 from pdt.training.checkpoint import checkpoint_path
 from pdt.training.curriculum import stages_of
@@ -59,10 +59,9 @@ def verdict_of(out: Path, seed: int) -> Path:
 
 
 def last_checkpoint(recipe: Recipe, out: Path, seed: int, condition: NotesCondition) -> Path:
-    """Where the last run of a condition ends."""
-    return _checkpoint(
-        recipe, recipe.runs[-1], _run_directory(out, seed, condition, recipe.runs[-1])
-    )
+    """Where the run of a condition ends."""
+    training = _training(recipe)
+    return checkpoint_path(_run_directory(out, seed, condition), training.scaled(training.steps))
 
 
 def _corpora(recipe: Recipe, out: Path) -> Iterator[Step]:
@@ -122,11 +121,9 @@ def _seed(recipe: Recipe, out: Path, seed: int) -> Iterator[Step]:
             2.0,
             after=("trunk",),
         )  # fmt: skip
-        before = f"seed {seed} {condition.value} start"
-        for number, run in enumerate(recipe.runs):
-            step = _run(recipe, out, seed, condition, run, model, before, first=number == 0)
-            before, model = step.name, step.result
-            yield step
+        drilled = _drill(recipe, out, seed, condition, model)
+        yield drilled
+        yield _run(recipe, out, seed, condition, drilled)
     bus, control = (last_checkpoint(recipe, out, seed, condition) for condition in CONDITIONS)
     verdict = verdict_of(out, seed)
     yield Step(
@@ -139,42 +136,44 @@ def _seed(recipe: Recipe, out: Path, seed: int) -> Iterator[Step]:
         verdict,
         recipe.documents * 8.0,
         after=(
-            *(f"seed {seed} {c.value} {recipe.runs[-1].name}" for c in CONDITIONS),
+            *(f"seed {seed} {c.value} run" for c in CONDITIONS),
             f"records {recipe.judged_on}",
         ),
         exits=(0, 1),
     )  # fmt: skip
 
 
-def _run(
-    recipe: Recipe,
-    out: Path,
-    seed: int,
-    condition: NotesCondition,
-    run: RunRecipe,
-    model: Path,
-    before: str,
-    *,
-    first: bool,
-) -> Step:
-    directory = _run_directory(out, seed, condition, run)
+def _drill(recipe: Recipe, out: Path, seed: int, condition: NotesCondition, start: Path) -> Step:
+    directory = out / f"seed-{seed}" / condition.value / "drill"
+    return Step(
+        f"seed {seed} {condition.value} drill",
+        (
+            "study", "drill", str(out / "corpus" / recipe.drill.corpus), "--model", str(start),
+            "--out", str(directory), "--steps", str(recipe.drill.steps), "--seed", str(seed),
+        ),
+        directory / "model",
+        recipe.drill.steps * 2.5,
+        after=(f"seed {seed} {condition.value} start", f"corpus {recipe.drill.corpus}"),
+    )  # fmt: skip
+
+
+def _run(recipe: Recipe, out: Path, seed: int, condition: NotesCondition, drilled: Step) -> Step:
+    directory = _run_directory(out, seed, condition)
     settings = [
         *_settings(recipe, condition),
-        *run.settings,
         f"training.seed={seed}",
         f"training.trunk_cache.directory={out / 'trunk-states'}",
-        # The codes of an earlier run are kept: they mean something by now.
-        *([] if first else ["notes.codebook_start=drawn"]),
+        "notes.codebook_start=drawn",  # the codes of the drill stay: they mean something by now
     ]
     return Step(
-        f"seed {seed} {condition.value} {run.name}",
+        f"seed {seed} {condition.value} run",
         (
-            "train", "run", str(out / "records" / run.records), "--model", str(model),
+            "train", "run", str(out / "records" / recipe.train), "--model", str(drilled.result),
             "--preset", recipe.preset, "--out", str(directory), *_set(settings),
         ),
-        _checkpoint(recipe, run, directory),
-        _seconds(recipe, run),
-        after=(before, f"records {run.records}"),
+        last_checkpoint(recipe, out, seed, condition),
+        _seconds(recipe),
+        after=(drilled.name, f"records {recipe.train}"),
         resume=("--resume",),
         work=directory,
     )  # fmt: skip
@@ -184,27 +183,22 @@ def _settings(recipe: Recipe, condition: NotesCondition) -> list[str]:
     return [*recipe.settings, f"notes.condition={condition.value}"]
 
 
-def _run_directory(out: Path, seed: int, condition: NotesCondition, run: RunRecipe) -> Path:
-    return out / f"seed-{seed}" / condition.value / run.name
+def _run_directory(out: Path, seed: int, condition: NotesCondition) -> Path:
+    return out / f"seed-{seed}" / condition.value / "run"
 
 
-def _checkpoint(recipe: Recipe, run: RunRecipe, directory: Path) -> Path:
-    training = _training(recipe, run)
-    return checkpoint_path(directory, training.scaled(training.steps))
-
-
-def _seconds(recipe: Recipe, run: RunRecipe) -> float:
-    """A step of eight documents takes 3.5 seconds, one that trains the planner alone a third."""
-    training = _training(recipe, run)
+def _seconds(recipe: Recipe) -> float:
+    """3.5 seconds for a step of eight documents, half a second for one of the planner alone."""
+    training = _training(recipe)
     size = training.optimizer.batch_documents * training.optimizer.accumulation / 8
     return size * sum(
-        (stage.stop_step - stage.first_step) * (3.5 if len(stage.trains) > 1 else 1.2)
+        (stage.stop_step - stage.first_step) * (3.5 if len(stage.trains) > 1 else 0.5)
         for stage in stages_of(training)
     )
 
 
-def _training(recipe: Recipe, run: RunRecipe) -> TrainingConfig:
-    return load_config(recipe.preset, overrides=[*recipe.settings, *run.settings]).training
+def _training(recipe: Recipe) -> TrainingConfig:
+    return load_config(recipe.preset, overrides=recipe.settings).training
 
 
 def _set(settings: list[str] | tuple[str, ...]) -> list[str]:

@@ -163,12 +163,6 @@ class Draft:
             parts += [paragraph.text for paragraph in paragraphs]
         return "\n\n".join(parts)
 
-    @property
-    def told(self) -> list[str]:
-        """The facts in the order of the article."""
-        paragraphs = [paragraph for _, group in self.sections for paragraph in group]
-        return [s.fact for paragraph in paragraphs for s in paragraph.sentences if s.fact]
-
 
 def key_of(fact: WorldFact, axis: str) -> int:
     """Where a fact falls on one axis: its phase, its theme, or its party."""

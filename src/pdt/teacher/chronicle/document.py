@@ -89,7 +89,7 @@ class Chronicle:
         draft = draft_article(stream, world, self.split, self.dials, self.meter)
         assignment = draw_assignment(dice(*names, "request"), world, self.split)
         lanes = [
-            draft_section(stream, world, part, self.split, self.dials, self.meter, draft.told)
+            draft_section(stream, world, part, self.split, self.dials, self.meter)
             for part in assignment.parts
         ]
         links = link_lanes(

@@ -107,10 +107,12 @@ def draft_section(
     split: Split,
     dials: Dials,
     meter: Meter,
-    source_order: Sequence[str],
 ) -> LaneDraft:
-    """The lane's prose, as long as the dials ask; without dates facts follow the source."""
-    facts = sorted(part.facts, key=lambda fact: source_order.index(fact.id))
+    """The lane's prose, as long as the dials ask.
+
+    Facts come in an order that the source gives away: a planner has to know it beforehand.
+    """
+    facts = sorted(part.facts, key=lambda fact: (fact.deed.phase, fact.deed.theme))
     if dials.detail:
         facts.sort(key=lambda fact: (fact.deed.phase, fact.year))
     writer = _Writer(stream, world, part, split, dials, facts)

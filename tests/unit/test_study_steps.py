@@ -1,0 +1,73 @@
+"""The study as commands: in order, skipped when done, stopped at a failure, bound to a recipe."""
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from pdt.errors import PdtError, UsageError
+from pdt.study.recipe import load_recipe
+from pdt.study.run import Study, bind_study
+from pdt.study.steps import Step, steps_of
+
+
+def test_every_step_comes_after_what_it_needs_and_makes_what_others_name(tmp_path: Path) -> None:
+    steps = steps_of(load_recipe("nano"), tmp_path, seeds=3, stories=tmp_path / "data")
+    names = [step.name for step in steps]
+    assert len(set(names)) == len(names)
+    for place, step in enumerate(steps):
+        assert set(step.after) <= set(names[:place])
+    results = {str(step.result) for step in steps} | {str(s.work) for s in steps if s.work}
+    for step in steps:
+        for flag in ("--model", "--self-only"):
+            if flag in step.command and step.command[0] != "model":
+                assert step.command[step.command.index(flag) + 1] in results
+
+
+def test_bus_and_self_only_are_the_same_commands_but_for_the_condition() -> None:
+    steps = steps_of(load_recipe("nano"), Path("study"), seeds=1, stories=Path("data"))
+    bus, control = (
+        [" ".join(s.command).replace(c, "*") for s in steps if f" {c} " in f"{s.name} "]
+        for c in ("bus", "self_only")
+    )
+    assert bus == control and len(bus) == 3
+
+
+def command(tmp_path: Path, name: str, *arguments: str, after: tuple[str, ...] = ()) -> Step:
+    return Step(name, arguments, tmp_path / name, 1.0, after)
+
+
+def test_steps_run_once_in_order_and_a_second_run_does_nothing(tmp_path: Path) -> None:
+    write = ("chronicle", "write", "--count", "2", "--out")
+    steps = [
+        command(tmp_path, "b", *write, str(tmp_path / "b"), after=("a",)),
+        command(tmp_path, "a", *write, str(tmp_path / "a")),
+    ]
+    said = io.StringIO()
+    Study(steps, tmp_path, workers=2).run(Console(file=said))
+    lines = said.getvalue().splitlines()
+    assert [line[0] for line in lines if line[1:2] == ":"] == ["a", "b"]
+    again = io.StringIO()
+    Study(steps, tmp_path, workers=2).run(Console(file=again))
+    assert ":" not in again.getvalue()
+
+
+def test_a_failed_step_stops_the_study_with_its_own_words(tmp_path: Path) -> None:
+    steps = [
+        command(tmp_path, "a", "chronicle", "write", "--out", str(tmp_path / "a"), "--set", "x=1")
+    ]
+    with pytest.raises(PdtError, match=r"step 'a' failed with exit code 2(.|\n)*Dials: size"):
+        Study(steps, tmp_path, workers=1).run(Console(file=io.StringIO()))
+
+
+def test_a_directory_belongs_to_one_recipe(tmp_path: Path) -> None:
+    recipe = load_recipe("nano")
+    bind_study(recipe, tmp_path / "study")
+    bind_study(recipe, tmp_path / "study")
+    with pytest.raises(UsageError, match="another recipe"):
+        bind_study(recipe.model_copy(update={"seeds": 9}), tmp_path / "study")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "file").touch()
+    with pytest.raises(UsageError, match="holds no study"):
+        bind_study(recipe, tmp_path / "other")
