@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -161,6 +162,24 @@ def test_tensorboard_holds_every_step_once_after_a_resumed_run(
     assert [event.value for event in events] == pytest.approx([line["loss"] for line in taken])
     assert [event.step for event in board.Scalars("held_out/token")] == [2, 4, 7]
     assert len(board.Scalars("gates/notes_gate_1")) == len(board.Scalars("optimizer/stage")) == 8
+
+
+def test_a_board_that_cannot_be_opened_leaves_no_run(
+    records: Records, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Weights & Biases without a key; a stand-in answers as version 0.31 did."""
+    package = tmp_path / "packages" / "wandb"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(
+        "class Error(Exception): pass\n"
+        "def init(**settings): raise Error('No API key configured.')\n"
+    )
+    monkeypatch.delitem(sys.modules, "wandb", raising=False)
+    monkeypatch.syspath_prepend(str(package.parent))
+    done = train(records, tmp_path / "run", "--set", "training.watch.wandb_project=demo")
+    sys.modules.pop("wandb", None)
+    assert isinstance(done.exception, UsageError) and "WANDB_MODE=offline" in str(done.exception)
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.skipif(find_spec("wandb") is not None, reason="wandb is installed here")

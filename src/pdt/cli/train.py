@@ -1,6 +1,7 @@
 """`pdt train`: run the curriculum, see where a run stands, draw what it did."""
 
 import json
+import shutil
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import asdict
 from pathlib import Path
@@ -175,7 +176,12 @@ def _train_watched(trainer: "Trainer", until: int | None) -> None:
         say(trainer.held_out.missing)
     end = trainer.steps if until is None else min(trainer.steps, until)
     with ExitStack() as open_now:
-        boards = open_boards(trainer.run, config, step, say)
+        try:
+            boards = open_boards(trainer.run, config, step, say)
+        except UsageError:
+            if step == 0:  # the directory is this run's alone: refused, it leaves nothing behind
+                shutil.rmtree(trainer.run)
+            raise
         for board in boards:
             open_now.callback(board.close)
         before = read_metrics(trainer.run)

@@ -1,0 +1,96 @@
+"""From presets, files and `a.b=c` to the typed tree, or one error that says all that is wrong.
+
+Unknown keys are refused with the nearest known one.
+"""
+
+import difflib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from pdt.config.presets import merge, preset_tree, read_yaml
+from pdt.config.tree import PdtConfig
+from pdt.errors import ConfigError, UsageError
+
+
+def load_config(
+    preset: str = "canonical",
+    *,
+    file: Path | None = None,
+    overrides: Sequence[str] = (),
+    edits: Mapping[str, Any] | None = None,
+) -> PdtConfig:
+    """A preset with edits, a YAML file over it, then `a.b=c` overrides; validated once, whole."""
+    tree = merge(preset_tree(preset), edits or {})
+    if file is not None:
+        tree = merge(tree, read_yaml(file))
+    for text in overrides:
+        tree = merge(tree, parse_override(text))
+    return validate_config(tree, where=str(file) if file else f"preset {preset}")
+
+
+def edit_config(config: PdtConfig, overrides: Sequence[str], *, where: str) -> PdtConfig:
+    """A loaded config with `a.b=c` overrides on top, validated again."""
+    tree: dict[str, Any] = config.model_dump(mode="json")
+    for text in overrides:
+        tree = merge(tree, parse_override(text))
+    return validate_config(tree, where=where)
+
+
+def validate_config(tree: Mapping[str, Any], *, where: str) -> PdtConfig:
+    """The typed tree, or one error that lists every path, value and remedy."""
+    try:
+        return PdtConfig.model_validate(tree)
+    except ValidationError as error:
+        lines = [_explain(problem) for problem in error.errors()]
+        raise ConfigError("\n".join([f"{where} is not a valid configuration.", *lines])) from error
+
+
+def parse_override(text: str) -> dict[str, Any]:
+    """`a.b=c` as a nested mapping; the value is read as YAML."""
+    path, equals, value = text.partition("=")
+    if not equals or not all(path.split(".")):
+        raise UsageError(
+            f"--set {text!r} is not of the form a.b=value, for example --set lanes.count=2."
+        )
+    try:
+        leaf: Any = yaml.safe_load(value)
+    except yaml.YAMLError as error:
+        raise UsageError(f"--set {text!r}: the value is not YAML ({error}).") from error
+    for key in reversed(path.split(".")):
+        leaf = {key: leaf}
+    return leaf
+
+
+def _explain(problem: Any) -> str:
+    path = ".".join(str(part) for part in problem["loc"]) or "configuration"
+    if problem["type"] == "extra_forbidden":
+        near = difflib.get_close_matches(
+            str(problem["loc"][-1]), _known_keys(problem["loc"][:-1]), n=1
+        )
+        hint = (
+            f"did you mean {near[0]}?"
+            if near
+            else "remove it, or see `pdt config show` for the keys"
+        )
+        return f"  {path}: unknown key (value {problem['input']!r}); {hint}"
+    if problem["type"] == "missing":
+        return f"  {path}: missing; `pdt config show --preset canonical` shows a value"
+    message = problem["msg"].removeprefix("Value error, ")
+    value = (
+        "" if isinstance(problem["input"], dict | BaseModel) else f" (value {problem['input']!r})"
+    )
+    return f"  {path}: {message}{value}"
+
+
+def _known_keys(path: Sequence[int | str]) -> list[str]:
+    node: Any = PdtConfig
+    for part in path:
+        field = node.model_fields.get(str(part))
+        if field is None or not isinstance(field.annotation, type):
+            return []
+        node = field.annotation
+    return list(node.model_fields) if hasattr(node, "model_fields") else []
