@@ -56,8 +56,8 @@ class Drill:
         sections = torch.tensor([sections for sections, _ in drawn])
         dependency = torch.zeros_like(sections, dtype=torch.bool)
         for b, (_, uses) in enumerate(drawn):
-            for _, _, receiver, place in uses:
-                dependency[b, receiver, place] = True
+            for _, _, lane, token in uses:
+                dependency[b, lane, token] = True
         owner, block, receiver, place = torch.tensor([uses for _, uses in drawn]).unbind(-1)
         row = torch.arange(size)[:, None]
         tokens = sections[row, receiver, place]

@@ -45,7 +45,8 @@ def spots(lane: LaneDraft, piece: Piece, meter: Meter) -> list[Spot]:
     """
     mark = piece.marks[0]
     before = meter.estimate(" " + piece.text[: mark.start].rstrip())
-    found, tokens = [], 0
+    found: list[Spot] = []
+    tokens = 0
     for number, node in enumerate(lane.nodes):
         for index, here in enumerate(node.pieces):
             tokens += meter.estimate((PARAGRAPH_BREAK if not index and number else " ") + here.text)
