@@ -33,12 +33,16 @@ class Encoder(Protocol):
         ...
 
 
+FUNCTION_WORDS = frozenset("a an and at by for in is it its of on or the to with".split())
+"""Most of a short outline, and nothing of what it is about."""
+
+
 class HashedEncoder:
-    """Signed hashed word and word-pair counts: no weights, the same on every machine."""
+    """Signed hashed counts of content words and their pairs: the same on every machine."""
 
     def __init__(self, width: int, name: str) -> None:
         self.width = width
-        self.identity = f"{name}/1 width {width}"
+        self.identity = f"{name}/2 width {width}"
         self._place = lru_cache(maxsize=1 << 16)(self._hash)
 
     def _hash(self, gram: str) -> tuple[int, float]:
@@ -48,7 +52,8 @@ class HashedEncoder:
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         rows = np.zeros((len(texts), self.width), dtype=np.float64)
         for row, text in zip(rows, texts, strict=True):
-            words = re.findall(r"\w+", text.casefold())
+            found = re.findall(r"\w+", text.casefold())
+            words = [word for word in found if word not in FUNCTION_WORDS] or found
             for gram in [*words, *map(" ".join, pairwise(words))]:
                 place, sign = self._place(gram)
                 row[place] += sign
