@@ -194,3 +194,27 @@ def test_the_registered_optimizer_is_the_papers() -> None:
     rates = [learning_rate_at(training, step) for step in (0, 624, 1249, 1250, 25625, 49999)]
     assert rates[:3] == pytest.approx([2e-4 / 1250, 1e-4, 2e-4])
     assert rates[3:] == pytest.approx([2e-4, 1e-4, 0.0], abs=1e-9)
+
+
+def test_what_starts_from_nothing_learns_at_its_own_rate() -> None:
+    """One step of a constant gradient: AdamW moves a weight by its rate, whatever the gradient."""
+    config = load_config(
+        "tiny",
+        overrides=[
+            "training.optimizer.coordination_rate=3",
+            "training.optimizer.weight_decay=0",
+            "training.optimizer.warmup_steps=0",
+        ],
+    )
+    model = random_model(config)
+    before = {name: parameter.clone() for name, parameter in model.named_parameters()}
+    optimizer = build_optimizer(model, config.training)
+    for name, parameter in model.named_parameters():
+        if not name.startswith("trunk."):
+            parameter.grad = torch.ones_like(parameter)
+    take_step(model, optimizer, config.training, 0, norm=0.5)
+    rate = learning_rate_at(config.training, 0)
+    for name, parameter in model.named_parameters():
+        moved = (before[name] - parameter).abs().max().item()
+        times = {None: 0, Component.LANES: 1}.get(component_of(name), 3)
+        assert moved == pytest.approx(times * rate, rel=1e-2), name

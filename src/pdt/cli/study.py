@@ -20,9 +20,6 @@ STORIES = Path(".cache/stories15M/llama2.data")
 @app.command("nano")
 def nano(
     out: Annotated[Path, typer.Option(help="The study's directory; a killed study goes on.")],
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Minutes, not hours: the direction of every effect.")
-    ] = False,
     seeds: Annotated[
         int | None, typer.Option(min=1, help="Fewer or more seeds than the recipe's.")
     ] = None,
@@ -45,7 +42,7 @@ def nano(
     from pdt.training.pace import spoken
 
     console = Console(stderr=True)
-    recipe = load_recipe("nano-quick" if quick else "nano")
+    recipe = load_recipe("nano")
     count = seeds or recipe.seeds
     out = out.resolve()
     steps = steps_of(recipe, out, seeds=count, stories=stories.resolve())

@@ -61,7 +61,7 @@ class Recipe(Strict):
 
 
 def load_recipe(name: str) -> Recipe:
-    """A recipe of the package by its name: nano, nano-quick."""
+    """A recipe of the package by its name."""
     found = resources.files("pdt.study") / f"{name}.yaml"
     if not found.is_file():
         raise UsageError(f"There is no study {name!r}.")
