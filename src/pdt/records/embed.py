@@ -33,7 +33,10 @@ class Encoder(Protocol):
         ...
 
 
-FUNCTION_WORDS = frozenset("a an and at by for in is it its of on or the to with".split())
+FUNCTION_WORDS = {
+    "a", "an", "and", "at", "by", "for", "in", "is", "it", "its", "of", "on", "or", "the", "to",
+    "with",
+}  # fmt: skip
 """Most of a short outline, and nothing of what it is about."""
 
 
