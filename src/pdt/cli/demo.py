@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
     from pdt.generation.events import Done
     from pdt.generation.writer import Writer
+    from pdt.model.planner import PlanSet
     from pdt.teacher.document import TaughtDocument
 
 MODEL = "nano"
@@ -42,12 +43,21 @@ def demo() -> None:
     console.print(escape(document.article.text))
     console.rule("the request")
     console.print(escape(document.answer.request))
+    console.rule("the outlines, one a lane")
+    for lane, plan in enumerate(document.answer.plans):
+        said = " ".join(node.objective for node in plan.nodes)
+        console.print(f"[{COLOURS[lane]}]lane {lane}[/]  {escape(said)}")
+    console.print(
+        "They are the teacher's: this model's lanes and notes are trained, its planner is not yet.",
+        style="italic",
+    )
     console.rule("three lanes write at once")
-    first = _write(writer, document, console, [])
+    plans = _outlines(writer, document)
+    first = _write(writer, document, plans, console, [])
     for title, (edit, meaning) in EDITS.items():
         console.rule(title)
         console.print(meaning, style="italic")
-        _write(writer, document, console, [edit])
+        _write(writer, document, plans, console, [edit])
     console.rule("what the first document cost")
     from pdt.cli.generate import print_ledger
 
@@ -77,8 +87,29 @@ def _held_out(writer: "Writer") -> "TaughtDocument":
     return Chronicle(recipe.corpus_seed, Split.TEST, dials, meter).document(DOCUMENT).taught
 
 
+def _outlines(writer: "Writer", document: "TaughtDocument") -> "PlanSet":
+    """The teacher's plans as the lanes read them: node vectors, not words."""
+    import torch
+
+    from pdt.model.planner import PlanSet
+    from pdt.records.compile import Compiler
+    from pdt.records.schema import TrainingRecord
+
+    record = Compiler.load(writer.model.config).compile(document)
+    assert isinstance(record, TrainingRecord)
+    nodes, valid, rank = (
+        torch.from_numpy(array)[None]
+        for array in (record.plan_targets_KNP, record.node_valid_KN, record.presentation_rank_K)
+    )
+    return PlanSet(nodes.float(), valid.bool(), -rank.float())
+
+
 def _write(
-    writer: "Writer", document: "TaughtDocument", console: "Console", edits: list[str]
+    writer: "Writer",
+    document: "TaughtDocument",
+    plans: "PlanSet",
+    console: "Console",
+    edits: list[str],
 ) -> "Done":
     from pdt.cli.generate import show
     from pdt.generation.interventions import parse_intervention
@@ -91,6 +122,7 @@ def _write(
         [(document.article.text, document.answer.request)],
         settings,
         interventions=[parse_intervention(edit) for edit in edits],
+        plans=plans,
         should_stop=stop.is_set,
     )
     done = show(generation, stop, title=MODEL, intervene=edits, as_events=False)

@@ -37,6 +37,8 @@ class Drilling:
     steps: int = 300
     distances: tuple[int, ...] = (1, 4, 12, 27)
     """Of equal parts of the steps."""
+    read_out: float = 2.0
+    """What the read-out counts: here it leads, in the curriculum it only keeps what is there."""
     seed: int = 0
     save_steps: int = 50
     held_out: int = 32
@@ -101,7 +103,8 @@ class DrillRun:
             scores, torch.ones_like(dependency), dependency, weight
         )
         computed.parts[Loss.READ_OUT] = read_out(self.model, rollout.bus, batch.edges)
-        total_loss(computed.parts, self.model.config.objective).backward()
+        objective = self.model.config.objective.model_copy(update={"read_out": self.how.read_out})
+        total_loss(computed.parts, objective).backward()
         gradients = [p.grad for _, p in learned_parameters(self.model) if p.grad is not None]
         norm = torch.nn.utils.get_total_norm(gradients).item()
         take_step(self.model, self.optimizer, self.config, step, norm)

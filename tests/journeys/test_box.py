@@ -1,0 +1,72 @@
+"""The trained model in the package, on documents of the test split that it has never seen."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from pdt.model.pdt import ParallelDecoder
+from pdt.model.store import load_model
+from pdt.notes.visibility import visibility_table
+from pdt.records.batch import RecordBatch, collate
+from pdt.records.compile import Compiler
+from pdt.records.schema import TrainingRecord
+from pdt.sources.chronicle.dials import turn_dials
+from pdt.sources.chronicle.meter import nano_meter
+from pdt.study.recipe import load_recipe
+from pdt.teacher.chronicle import Chronicle
+from pdt.terms import NotesCondition, Split
+from pdt.training.losses import oracle_plans
+from pdt.training.rollout import Rollout, roll_out
+
+DOCUMENTS = 12
+
+
+@pytest.fixture(scope="module")
+def model() -> ParallelDecoder:
+    return load_model("nano").eval()  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def batch(model: ParallelDecoder) -> RecordBatch:
+    recipe = load_recipe("nano")
+    dials = turn_dials("nano", recipe.corpora["test"].dials)
+    chronicle = Chronicle(recipe.corpus_seed, Split.TEST, dials, nano_meter())
+    compiler = Compiler.load(model.config)
+    records = [compiler.compile(d.taught) for d in chronicle.documents(DOCUMENTS)]
+    return collate([dict(r) for r in records if isinstance(r, TrainingRecord)])
+
+
+@torch.no_grad()
+def read(model: ParallelDecoder, batch: RecordBatch, condition: NotesCondition) -> Rollout:
+    prompt = model.read_prompt(batch.prompt_tokens_BS.clamp(min=0), batch.prompt_valid_BS.sum(1))
+    frontier = model.open_lanes(prompt, oracle_plans(batch))
+    table = visibility_table(condition, model.config.lanes.count)
+    return roll_out(model, frontier, batch.section_tokens_BKT, may_read_KK=table)
+
+
+@pytest.mark.paper("Eq. 10", "Table 3")
+def test_notes_tell_the_shipped_lanes_what_their_siblings_coined(
+    model: ParallelDecoder, batch: RecordBatch
+) -> None:
+    bus, without = (
+        read(model, batch, condition).scores_BKT
+        for condition in (NotesCondition.BUS, NotesCondition.NO_DYNAMIC)
+    )
+    depends = batch.dependency_token_BKT
+    change = (
+        (without - bus)[depends].mean(),
+        (without - bus)[batch.token_valid_BKT & ~depends].mean(),
+    )
+    assert change[0] > 0.5 and abs(change[1]) < 0.1
+
+
+def test_the_demo_shows_three_lanes_then_swapped_plans_then_no_notes() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "pdt", "demo"], capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("section 1, lane") == 3
+    for said in ("the request", "change places", "the notes are removed", "span reduction"):
+        assert said in done.stdout
