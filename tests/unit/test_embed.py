@@ -26,8 +26,15 @@ needs_minilm = pytest.mark.skipif(
 
 def test_the_hashed_encoder_is_the_same_everywhere() -> None:
     row = HashedEncoder(8, "hashed-ngrams").encode(["The walls held."])[0]
-    third = 1 / np.sqrt(3)
-    assert np.allclose(row, [0, 0, 0, -third, 0, 0, third, third], atol=1e-6)
+    assert np.allclose(row * np.sqrt(5), [0, 0, 0, -1, 0, 0, 0, 2], atol=1e-6)
+
+
+def test_outlines_of_different_things_are_far_apart() -> None:
+    """Function words are most of a short outline; counted, they made all outlines alike."""
+    encoder = HashedEncoder(1024, "hashed-ngrams")
+    scout, haul, of_it = encoder.encode(["Tell of the scout.", "Tell of the haul.", "Of it."])
+    assert scout @ haul < 0.4
+    assert np.linalg.norm(of_it) == pytest.approx(1)
 
 
 def test_texts_that_share_words_are_nearer() -> None:
