@@ -19,8 +19,10 @@ class GateOverSeeds(Contract):
     judged: tuple[Judgement, ...]
 
     @property
-    def met(self) -> bool:
-        return all(judged.verdict is Verdict.MET for judged in self.judged)
+    def verdict(self) -> Verdict:
+        """Met in all seeds, or the first verdict that is not."""
+        found = (judged.verdict for judged in self.judged if judged.verdict is not Verdict.MET)
+        return next(found, Verdict.MET)
 
 
 class StudySummary(Contract):
@@ -32,7 +34,7 @@ class StudySummary(Contract):
 
     @property
     def met(self) -> bool:
-        return all(gate.met for gate in self.gates)
+        return all(gate.verdict is Verdict.MET for gate in self.gates)
 
 
 def summarize(out: Path, seeds: int) -> StudySummary:
@@ -63,7 +65,7 @@ def as_markdown(summary: StudySummary) -> str:
     head += ["asked for", "verdict"]
     rows = [_row(gate) for gate in summary.gates]
     table = [head, ["---"] * len(head), *rows]
-    met = sum(gate.met for gate in summary.gates)
+    met = sum(gate.verdict is Verdict.MET for gate in summary.gates)
     return "\n".join(
         [
             "# The nano study",
@@ -87,5 +89,4 @@ def _row(over: GateOverSeeds) -> list[str]:
         row += (
             [f"{mean(found):.3f}", f"{min(found):.3f} to {max(found):.3f}"] if found else ["–", "–"]
         )
-    verdict = MARK[Verdict.MET] if over.met else MARK[Verdict.UNMET]
-    return [*row, asked, verdict]
+    return [*row, asked, MARK[over.verdict]]
