@@ -82,3 +82,18 @@ def test_an_unsupported_decoder_is_a_broken_contract(tmp_path: Path) -> None:
     run = pdt("trunk", "show", str(tmp_path))
     assert run.returncode == 3
     assert "mixture of experts" in run.stderr
+
+
+def test_a_packed_model_needs_nothing_else(tmp_path: Path) -> None:
+    save_plain(make_plain("qwen3, untied"), tmp_path / "trunk")
+    settings = ("--preset", "tiny", "--set", "lanes.fork_layer=2")
+    assert pdt("model", "init", "trunk", *settings, "--out", "m", cwd=tmp_path).returncode == 0
+    packed = pdt("model", "pack", "m", "--out", "whole", cwd=tmp_path)
+    assert packed.returncode == 0, packed.stderr
+    before = {path.name for path in (tmp_path / "m").iterdir()}
+    (tmp_path / "trunk").rename(tmp_path / "gone")
+    shown = json.loads(pdt("model", "show", "whole", "--json", cwd=tmp_path).stdout)
+    assert shown["trunk"]["source"] is None
+    assert {path.name for path in (tmp_path / "whole").iterdir()} >= before | {"trunk.safetensors"}
+    again = pdt("model", "pack", "m", "--out", "whole", cwd=tmp_path)
+    assert again.returncode == 2 and "exists" in again.stderr

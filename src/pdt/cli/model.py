@@ -1,7 +1,7 @@
 """`pdt model`: make a Parallel Decoder Transformer from a trunk, and check a saved one."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -63,12 +63,16 @@ def pack(
 
     from pdt.model.store import load_model, save_model
     from pdt.provenance import refuse_existing
-    from pdt.tokenizer import load_tokenizer
+    from pdt.tokenizer import find_tokenizer, load_tokenizer
 
     refuse_existing(out)
     model = load_model(source / "model" if (source / "model").is_dir() else source)
-    if model.tokenizer is None:
-        model.tokenizer = load_tokenizer(model.config.records.tokenizer)
+    tokenizer = model.config.records.tokenizer
+    if model.tokenizer is None and find_tokenizer(tokenizer) is not None:
+        model.tokenizer = load_tokenizer(tokenizer)
+    assert model.trunk_identity is not None
+    # The trunk is inside now; where it once lay is nobody's business.
+    model.trunk_identity = replace(model.trunk_identity, source=None)
     save_model(model, out, with_trunk=True, dtype=torch.float16 if half else None)
     print(out)
 
