@@ -48,8 +48,8 @@ def demo() -> None:
     console.rule("three lanes write at once")
     first = _write(writer, document, console, [])
     console.print(
-        "The coined names agree: that went over the bus. Who did what is often mixed up: this model "
-        "has passed the gates of communication, not yet those of ownership (its card says more).",
+        "The coined names agree: that went over the bus. Who did what is often mixed up: this "
+        "model's lanes communicate, but do not own their facts well enough yet (see its card).",
         style="italic",
     )
     for title, (edit, meaning) in EDITS.items():
