@@ -53,6 +53,19 @@ def test_steps_run_once_in_order_and_a_second_run_does_nothing(tmp_path: Path) -
     assert ":" not in again.getvalue()
 
 
+def test_a_killed_run_resumes_from_a_checkpoint_and_begins_again_without_one(
+    tmp_path: Path,
+) -> None:
+    work = tmp_path / "run"
+    step = Step("a", ("train",), work / "step-9", 1.0, (), ("--resume",), work, "step-*")
+    assert step.arguments() == ("train",)
+    work.mkdir()
+    (work / "metrics.jsonl").touch()
+    assert step.arguments() == ("train",) and not work.exists()
+    (work / "step-000004").mkdir(parents=True)
+    assert step.arguments() == ("train", "--resume") and work.exists()
+
+
 def test_a_failed_step_stops_the_study_with_its_own_words(tmp_path: Path) -> None:
     steps = [
         command(tmp_path, "a", "chronicle", "write", "--out", str(tmp_path / "a"), "--set", "x=1")

@@ -105,9 +105,10 @@ class Study:
 
     def _start(self, step: Step) -> _Running:
         log = self.out / "logs" / f"{step.name.replace(' ', '-')}.log"
-        command = [sys.executable, "-m", "pdt", *step.arguments]
+        arguments = step.arguments()
+        command = [sys.executable, "-m", "pdt", *arguments]
         with log.open("ab") as file:
-            file.write(f"$ pdt {' '.join(step.arguments)}\n".encode())
+            file.write(f"$ pdt {' '.join(arguments)}\n".encode())
             file.flush()
             process = subprocess.Popen(
                 command,

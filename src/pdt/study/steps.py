@@ -3,6 +3,7 @@
 Every step is a `pdt` command that a user could type; a step whose result is there is done.
 """
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,9 +30,11 @@ class Step:
     """What it takes one core of the build machine; how the time left is told."""
     after: tuple[str, ...] = ()
     resume: tuple[str, ...] = ()
-    """Added when a killed command left its directory behind."""
+    """Added when a killed command left something to go on from."""
     work: Path | None = None
-    """That directory."""
+    """Where it would have left it."""
+    left_behind: str = "*"
+    """What that looks like; a directory without it is begun again."""
     exits: tuple[int, ...] = (0,)
     """Exit codes that are no failure: a verdict with an unmet gate is a verdict."""
 
@@ -39,10 +42,13 @@ class Step:
     def done(self) -> bool:
         return self.result.exists()
 
-    @property
     def arguments(self) -> tuple[str, ...]:
-        begun = self.work is not None and self.work.exists() and any(self.work.iterdir())
-        return self.command + (self.resume if begun else ())
+        """The command as it must be given now; what nothing can go on from is removed."""
+        if self.work is not None and self.work.exists():
+            if any(self.work.glob(self.left_behind)):
+                return self.command + self.resume
+            shutil.rmtree(self.work)
+        return self.command
 
 
 def steps_of(recipe: Recipe, out: Path, *, seeds: int, stories: Path) -> list[Step]:
@@ -176,6 +182,7 @@ def _run(recipe: Recipe, out: Path, seed: int, condition: NotesCondition, drille
         after=(drilled.name, f"records {recipe.train}"),
         resume=("--resume",),
         work=directory,
+        left_behind="step-*",
     )  # fmt: skip
 
 
