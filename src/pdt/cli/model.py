@@ -66,7 +66,7 @@ def pack(
     from pdt.tokenizer import find_tokenizer, load_tokenizer
 
     refuse_existing(out)
-    model = load_model(source / "model" if (source / "model").is_dir() else source)
+    model = load_model(source)
     tokenizer = model.config.records.tokenizer
     if model.tokenizer is None and find_tokenizer(tokenizer) is not None:
         model.tokenizer = load_tokenizer(tokenizer)
@@ -82,9 +82,9 @@ def show(
     directory: Annotated[Path, typer.Argument(help="A model directory.")], as_json: AsJson = False
 ) -> None:
     """Check every file of a saved model against its manifest, and print what it is bound to."""
-    from pdt.model.store import read_binding
+    from pdt.model.store import model_directory, read_binding
 
-    config, identity = read_binding(directory)
+    config, identity = read_binding(model_directory(directory))
     facts = {
         "trunk": asdict(identity),
         "family": config.trunk.shape.family.value,
@@ -97,7 +97,7 @@ def show(
         print(json.dumps(facts, indent=2))
         return
     print(f"{directory}: every file is whole")
-    print(f"  trunk            {identity.source or 'random weights'}")
+    print(f"  trunk            {identity.source or 'in this directory'}")
     print(f"  trunk digest     {identity.digest}")
     print(f"  fork             layer {config.lanes.fork_layer} of {config.trunk.shape.layers}")
     print(f"  lanes            {config.lanes.count}")

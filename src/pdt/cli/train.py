@@ -122,13 +122,13 @@ def plot(
 def _start(directory: Path | None, tree: PdtConfig, seed: int) -> tuple[Any, dict[str, Any]]:
     """The model to train, with a tokenizer, and what the run's manifest says of it."""
     from pdt.model.build import from_trunk, random_model
-    from pdt.model.store import load_model
+    from pdt.model.store import load_model, model_directory
     from pdt.provenance import MANIFEST, sha256_file
     from pdt.tokenizer import load_tokenizer
 
     inputs: dict[str, Any] = {"seed": seed}
     if directory is not None:
-        directory = directory / "model" if (directory / "model").is_dir() else directory
+        directory = model_directory(directory)
         student = load_model(directory, expect=tree)
         student.config = tree
         inputs = {

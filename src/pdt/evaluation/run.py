@@ -217,10 +217,10 @@ def _one(plans: PlanSet, document: int) -> PlanSet:
 
 def load_for_evaluation(path: Path, condition: NotesCondition) -> tuple[ParallelDecoder, str]:
     """A model directory or a checkpoint of a run, and the digest that names it."""
-    from pdt.model.store import load_model
+    from pdt.model.store import load_model, model_directory
     from pdt.provenance import MANIFEST, sha256_file
 
-    directory = path / "model" if (path / "model").is_dir() else path
+    directory = model_directory(path)
     if not directory.is_dir():
         raise UsageError(f"{path} is not a directory. Give a saved model or a checkpoint.")
     model = load_model(directory)

@@ -102,11 +102,11 @@ def load_model(
 ) -> ParallelDecoder:
     """Read a saved model after checking every digest and what it is bound to.
 
-    `directory` may be the name of a model in the package, such as nano.
+    `directory` may be a checkpoint of a run, or the name of a model in the package such as nano.
     `trunk` says where the shared weights lie now, if they have moved. `expect` is what the caller's
     run is: another architecture or notes condition is refused.
     """
-    directory = _found(Path(directory))
+    directory = model_directory(Path(directory))
     config, identity = read_binding(directory)
     if expect is not None:
         check_binding(config, expect, directory)
@@ -149,9 +149,12 @@ def read_binding(directory: Path) -> tuple[PdtConfig, TrunkIdentity]:
     return config, TrunkIdentity(**saved["trunk"])
 
 
-def _found(directory: Path) -> Path:
-    boxed = BOX / directory
-    return boxed if not directory.exists() and boxed.is_dir() else directory
+def model_directory(path: Path) -> Path:
+    """Where the model lies: the directory itself, the model of a checkpoint, or one in the box."""
+    if (path / "model").is_dir():
+        return path / "model"
+    boxed = BOX / path
+    return boxed if not path.exists() and boxed.is_dir() else path
 
 
 def check_binding(
