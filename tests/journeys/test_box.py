@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -25,7 +26,7 @@ DOCUMENTS = 12
 
 @pytest.fixture(scope="module")
 def model() -> ParallelDecoder:
-    return load_model("nano").eval()  # type: ignore[arg-type]
+    return load_model(Path("nano")).eval()
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from pdt.teacher.document import TaughtDocument
 
 MODEL = "nano"
-DOCUMENT = 7
-SEED = 1
-"""Of the words that owners coin: greedy lanes would always coin the same."""
+DOCUMENT, SEED = 7, 1
+"""Picked from ten test documents and two seeds as one in which three lanes use one coined name. The
+seed draws what owners coin: greedy lanes would always coin the same."""
 COLOURS = ("cyan", "green", "magenta")
 EDITS = {
     "the plans of lanes 0 and 1 change places": (
@@ -33,6 +33,7 @@ def demo() -> None:
     from rich.console import Console
     from rich.markup import escape
 
+    from pdt.cli.generate import print_ledger
     from pdt.generation.writer import Writer
 
     console = Console(highlight=False)
@@ -57,8 +58,6 @@ def demo() -> None:
         console.print(meaning, style="italic")
         _write(writer, document, console, [edit])
     console.rule("what the first document cost")
-    from pdt.cli.generate import print_ledger
-
     print_ledger(first, console)
     console.rule()
     console.print(

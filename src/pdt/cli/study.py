@@ -1,6 +1,7 @@
 """`pdt study`: the whole experiment from nothing, as one command that can be killed."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -84,13 +85,8 @@ def trunk(
     console = Console(stderr=True)
     how = Adaptation(steps=steps, seed=seed)
 
-    def watch(step: int, numbers: dict[str, float]) -> None:
-        if step % 10 == 0 or step == steps:
-            said = "  ".join(f"{name} {value:.3f}" for name, value in numbers.items())
-            console.print(f"step {step:,} of {steps:,}  {said}", highlight=False)
-
     shards = RecordShards(records, split=Split.TRAIN)
-    make_trunk(fetch_stories(stories), shards, load_config(preset), how, out, watch)
+    make_trunk(fetch_stories(stories), shards, load_config(preset), how, out, _told(console, steps))
     print(out)
 
 
@@ -118,14 +114,20 @@ def drill(
     out.mkdir(parents=True, exist_ok=True)
     run = DrillRun(student, texts, Drilling(steps=steps, seed=seed))
 
-    def watch(step: int, numbers: dict[str, float]) -> None:
-        if step % 10 == 0 or step == steps:
-            said = "  ".join(f"{name} {value:.3f}" for name, value in numbers.items())
-            console.print(f"step {step:,} of {steps:,}  {said}", highlight=False)
-
-    run.run(out, watch)
+    run.run(out, _told(console, steps))
     for condition in (student.config.notes.condition, NotesCondition.NO_DYNAMIC):
         said = f"recalled words, {condition.value}: {run.recalled(condition):.3f} nats"
         console.print(said, highlight=False)
     save_model(student, out / "model")
     print(out / "model")
+
+
+def _told(console: Console, steps: int) -> Callable[[int, dict[str, float]], None]:
+    """Prints every tenth step."""
+
+    def watch(step: int, numbers: dict[str, float]) -> None:
+        if step % 10 == 0 or step == steps:
+            said = "  ".join(f"{name} {value:.3f}" for name, value in numbers.items())
+            console.print(f"step {step:,} of {steps:,}  {said}", highlight=False)
+
+    return watch

@@ -17,7 +17,7 @@ from pdt.model.planner import PlanSet
 from pdt.notes.visibility import visibility_table
 from pdt.objective.token import token_loss
 from pdt.objective.total import total_loss
-from pdt.study.drill import REQUEST, Drill, DrillBatch
+from pdt.study.drill import REQUEST, ROUNDS, Drill, DrillBatch
 from pdt.study.state import restore_state, save_state
 from pdt.terms import Component, Loss, NotesCondition, PlanCondition
 from pdt.training.codebooks import codes_from
@@ -116,7 +116,7 @@ class DrillRun:
     @torch.no_grad()
     def _take_codes(self) -> None:
         """Codes from what the untrained writer writes, as `notes.codebook_start: states` does."""
-        notes_per_document = 4 * self.model.config.lanes.count
+        notes_per_document = 2 * ROUNDS * self.model.config.lanes.count
         size = 2 * self.model.config.notes.codes // notes_per_document + 1
         batch = self._drawn("codes", size, self.how.distances[0])
         written = [note.written_BKE for note in self.roll_out(batch).bus.blocks]

@@ -67,15 +67,14 @@ def named_in_request(links: Sequence[Link]) -> list[str]:
     for link in links:
         if link.coin is not None:
             uses.setdefault(link.coin, []).append(link)
-    return [
-        f"The {capital(coin.thing.noun)} is named {PARTS[found[0].owner]}, and again "
-        f"{' and '.join(PARTS[link.receiver] for link in sorted(found, key=_receiver))}."
-        for coin, found in uses.items()
-    ]
-
-
-def _receiver(link: Link) -> int:
-    return link.receiver
+    asked = []
+    for coin, found in uses.items():
+        again = " and ".join(
+            PARTS[receiver] for receiver in sorted(link.receiver for link in found)
+        )
+        noun = capital(coin.thing.noun)
+        asked.append(f"The {noun} is named {PARTS[found[0].owner]}, and again {again}.")
+    return asked
 
 
 def _coined(
