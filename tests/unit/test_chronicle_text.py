@@ -251,3 +251,23 @@ def test_a_lag_longer_than_the_sections_is_refused_with_the_remedy() -> None:
     dials = turn_dials("nano", ["lags=[9]", "coined_share=1", "ordinary_share=0"])
     with pytest.raises(PdtError, match="allow shorter lags or longer sections"):
         Chronicle(0, Split.TRAIN, dials, nano_meter()).document(0)
+
+
+def test_with_cues_first_a_fact_is_told_behind_its_cue_by_its_doer_in_full() -> None:
+    dials = turn_dials("nano", ["cue_first=true"])
+    for document in Chronicle(0, Split.TRAIN, dials, nano_meter()).documents(20):
+        facts, taught = document.world.facts, document.taught
+        texts = [taught.article.text, *(s.text for s in taught.answer.sections)]
+        for fact in facts:
+            doer = document.world.parties[fact.party].full
+            told = f"s for the {fact.deed.cue}, {doer} "
+            assert [text.count(told) for text in texts].count(1) == 2
+        for plan, section in zip(taught.answer.plans, taught.answer.sections, strict=True):
+            told = [
+                text.split()[0]
+                for node, text in zip(plan.nodes, section.paragraphs, strict=True)
+                if node.owned_facts
+            ]
+            assert told == ["First,", *["Then,"] * (len(told) - 2), "Last,"][: len(told)]
+    with pytest.raises(ConfigError, match="cue_first tells bare facts"):
+        turn_dials("small", ["cue_first=true"])

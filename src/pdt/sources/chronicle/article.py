@@ -17,6 +17,7 @@ from pdt.sources.chronicle.phrasing import (
     Topics,
     capital,
     tell,
+    tell_from_cue,
 )
 from pdt.sources.chronicle.works import Work, draw_works
 from pdt.sources.chronicle.world import World, WorldFact
@@ -297,6 +298,8 @@ class _Narrator:
         return self.topics.on(keys[axis])
 
     def _fact(self, fact: WorldFact, used: set[str], *, short: bool) -> list[Sentence]:
+        if self.dials.cue_first:
+            return [tell_from_cue(self.stream, self.world, fact)]
         detail = self.dials.detail
         told = tell(
             self.stream,

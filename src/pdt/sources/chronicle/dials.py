@@ -51,6 +51,9 @@ class Dials(Strict):
     """Most; each has a noun and words of its own."""
     receivers: Annotated[int, Field(ge=1, le=2)] = 1
     """Most lanes that use one coined choice."""
+    cue_first: bool = False
+    """Source and section say what a fact is about before who did it, and a section counts its
+    paragraphs (First, Then, Last): for models too small to plan a sentence. Bare facts only."""
 
     @property
     def limits(self) -> ContractLimits:
@@ -71,6 +74,8 @@ class Dials(Strict):
     def _shares(self) -> "Dials":
         if self.coined_share + self.ordinary_share > 1:
             raise ValueError("coined_share and ordinary_share add up to more than 1; lower one")
+        if self.cue_first and self.detail:
+            raise ValueError("cue_first tells bare facts; set detail=0, or cue_first=false")
         if not self.bits or not self.lags:
             raise ValueError("bits and lags must each name at least one value")
         if not self.least_coins <= self.coins <= 2 * len(set(self.bits)):

@@ -287,6 +287,19 @@ def tell(
     return Sentence(text, fact.id, start, start + len(core))
 
 
+def tell_from_cue(
+    stream: random.Random, world: World, fact: WorldFact, *, begin: str = ""
+) -> Sentence:
+    """The fact behind its cue: `As for the wall, the Coldford league put up a wall of 462 bags.`
+
+    Doer and value both stand two words behind the cue, where a small decoder can copy them from.
+    """
+    core = clause(world, fact, verb=stream.randrange(len(fact.deed.verbs)))
+    text = capital(f"{begin}as for the {fact.deed.cue}, {core}.")
+    start = text.index(core)
+    return Sentence(text, fact.id, start, start + len(core))
+
+
 class Topics:
     """Topic sentences that do not repeat within one document."""
 

@@ -8,7 +8,16 @@ from pdt.sources.chronicle.article import even_chunks
 from pdt.sources.chronicle.deeds import Phase, Theme
 from pdt.sources.chronicle.dials import Dials
 from pdt.sources.chronicle.meter import Meter
-from pdt.sources.chronicle.phrasing import Remarks, Results, Topics, capital, pick, tell
+from pdt.sources.chronicle.phrasing import (
+    Remarks,
+    Results,
+    Sentence,
+    Topics,
+    capital,
+    pick,
+    tell,
+    tell_from_cue,
+)
 from pdt.sources.chronicle.world import World, WorldFact
 from pdt.teacher.answer import PARAGRAPH_BREAK
 from pdt.teacher.chronicle.request import Part
@@ -41,6 +50,8 @@ LATER_CLOSINGS = (
     "The traces of these decisions could be found for a long time afterward.",
 )
 """The last opening and the last closing are for the test split."""
+FIRST, NEXT, LAST = "First, ", "Then, ", "Last, "
+"""How the paragraphs of facts begin where cues come first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +149,11 @@ class _Writer:
 
     def nodes(self) -> list[Node]:
         most = -(-len(self.facts) // self.dials.fact_nodes)
-        middle = [self._fact_node(chunk) for chunk in even_chunks(self.facts, most)]
+        chunks = even_chunks(self.facts, most)
+        begins = [FIRST, *[NEXT] * (len(chunks) - 2), LAST]
+        middle = [
+            self._fact_node(chunk, begin) for chunk, begin in zip(chunks, begins, strict=False)
+        ]
         nodes = [self._opening(), *middle]
         if self.dials.detail or (len(middle) < 3 and self.stream.random() < 0.6):
             nodes.append(self._closing())
@@ -158,27 +173,33 @@ class _Writer:
             pieces += map(Piece, self.stream.sample(LATER_CLOSINGS, self.dials.detail))
         return Node(f"Close the part on {self.part.outline}.", (), pieces)
 
-    def _fact_node(self, facts: Sequence[WorldFact]) -> Node:
+    def _fact_node(self, facts: Sequence[WorldFact], begin: str) -> Node:
         pieces = []
         if self.dials.detail == 2 and (topic := self._topic(facts[0])):
             pieces.append(Piece(topic))
         named: set[int] = {self.part.key} if self.part.axis == "party" else set()
         for fact in facts:
-            told = tell(
-                self.stream,
-                self.world,
-                fact,
-                self.split,
-                self.used,
-                short=fact.party in named,
-                reason=self.dials.detail > 0,
-                dated=0.6 if self.dials.detail else 0.0,
-            )
+            told = self._told(fact, begin, short=fact.party in named)
             named.add(fact.party)
+            begin = ""
             pieces.append(Piece(told.text, (Mark("fact", fact.id, told.start, told.end),)))
         cues = [f"the {fact.deed.cue}" for fact in facts]
         listed = cues[0] if len(cues) == 1 else f"{', '.join(cues[:-1])} and {cues[-1]}"
         return Node(f"Tell of {listed}.", tuple(facts), pieces)
+
+    def _told(self, fact: WorldFact, begin: str, *, short: bool) -> Sentence:
+        if self.dials.cue_first:
+            return tell_from_cue(self.stream, self.world, fact, begin=begin)
+        return tell(
+            self.stream,
+            self.world,
+            fact,
+            self.split,
+            self.used,
+            short=short,
+            reason=self.dials.detail > 0,
+            dated=0.6 if self.dials.detail else 0.0,
+        )
 
     def _topic(self, fact: WorldFact) -> str | None:
         """A topic sentence about something that the section as a whole is not about."""
