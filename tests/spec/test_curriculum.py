@@ -196,6 +196,17 @@ def test_the_registered_optimizer_is_the_papers() -> None:
     assert rates[3:] == pytest.approx([2e-4, 1e-4, 0.0], abs=1e-9)
 
 
+def test_a_stage_may_have_a_cosine_of_its_own() -> None:
+    stages = "training.stages=[{first_step: 0, plan: oracle, trains: [lanes]}, "
+    stages += "{first_step: 100, plan: learned, trains: [planner], learning_rate: 1.0e-3}]"
+    settings = [stages, "training.steps=300", "training.optimizer.warmup_steps=10"]
+    training = load_config("tiny", overrides=settings).training
+    whole = training.optimizer.learning_rate
+    rates = [learning_rate_at(training, step) for step in (0, 9, 99, 100, 109, 110, 205, 299)]
+    assert rates[:3] == pytest.approx([whole / 10, whole, whole * 0.785], rel=1e-3)
+    assert rates[3:] == pytest.approx([1e-4, 1e-3, 1e-3, 5e-4, 0.0], abs=1e-7)
+
+
 def test_what_starts_from_nothing_learns_at_its_own_rate() -> None:
     """One step of a constant gradient: AdamW moves a weight by its rate, whatever the gradient."""
     config = load_config(

@@ -42,6 +42,8 @@ class StageConfig(Strict):
     first_step: Annotated[int, Field(ge=0)]
     plan: PlanCondition
     trains: tuple[Component, ...]
+    learning_rate: Annotated[float, Field(gt=0)] | None = None
+    """The peak of a warmup and cosine of the stage's own; null follows the whole run's."""
 
     @model_validator(mode="after")
     def _trains_something(self) -> "StageConfig":

@@ -130,4 +130,5 @@ class DrillRun:
 
 def _long_cosine(config: TrainingConfig, steps: int) -> TrainingConfig:
     """The run's own optimizer, with a cosine that has hardly begun when the drill ends."""
-    return config.model_copy(update={"steps": 4 * steps, "scale": 1.0})
+    stage = config.stages[0].model_copy(update={"learning_rate": None})
+    return config.model_copy(update={"steps": 4 * steps, "scale": 1.0, "stages": (stage,)})

@@ -37,6 +37,8 @@ class Stage:
     """The first step that is no longer of this stage."""
     plan: PlanCondition
     trains: frozenset[Component]
+    learning_rate: float | None = None
+    """Of its own cosine, where it has one."""
 
     @property
     def losses(self) -> tuple[Loss, ...]:
@@ -48,7 +50,7 @@ def stages_of(config: TrainingConfig) -> list[Stage]:
     borders = [config.scaled(stage.first_step) for stage in config.stages]
     spans = pairwise([*borders, config.scaled(config.steps)])
     return [
-        Stage(number, first, stop, stage.plan, frozenset(stage.trains))
+        Stage(number, first, stop, stage.plan, frozenset(stage.trains), stage.learning_rate)
         for number, (stage, (first, stop)) in enumerate(zip(config.stages, spans, strict=True))
     ]
 

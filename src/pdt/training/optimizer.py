@@ -12,7 +12,7 @@ from torch.distributed.tensor import DTensor
 from pdt.config import TrainingConfig
 from pdt.model.pdt import ParallelDecoder
 from pdt.terms import Component
-from pdt.training.curriculum import component_of
+from pdt.training.curriculum import component_of, stage_at
 
 
 def build_optimizer(model: ParallelDecoder, config: TrainingConfig) -> torch.optim.AdamW:
@@ -41,7 +41,7 @@ def learned_parameters(model: ParallelDecoder) -> list[tuple[str, torch.nn.Param
 
 
 def learning_rate_at(config: TrainingConfig, step: int) -> float:
-    """Linear warmup, then a cosine to 0 at the end of the whole curriculum.
+    """Linear warmup, then a cosine to 0 at the end of the whole curriculum, or of the stage.
 
     A function of the step alone, so a resumed run needs nothing else.
 
@@ -49,6 +49,10 @@ def learning_rate_at(config: TrainingConfig, step: int) -> float:
     """
     peak = config.optimizer.learning_rate
     warmup, steps = config.scaled(config.optimizer.warmup_steps), config.scaled(config.steps)
+    stage = stage_at(config, step)
+    if stage.learning_rate is not None:
+        peak, steps = stage.learning_rate, stage.stop_step - stage.first_step
+        step -= stage.first_step
     if step < warmup:
         return peak * (step + 1) / warmup
     return peak * 0.5 * (1 + math.cos(math.pi * (step - warmup) / max(1, steps - warmup)))
