@@ -6,7 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
+from pdt.model.store import load_model
+from pdt.terms import NotesCondition
 from tests.parity.families import make_plain, save_plain
 
 
@@ -97,3 +100,27 @@ def test_a_packed_model_needs_nothing_else(tmp_path: Path) -> None:
     assert {path.name for path in (tmp_path / "whole").iterdir()} >= before | {"trunk.safetensors"}
     again = pdt("model", "pack", "m", "--out", "whole", cwd=tmp_path)
     assert again.returncode == 2 and "exists" in again.stderr
+
+
+def test_two_packed_models_may_share_a_trunk(tmp_path: Path) -> None:
+    save_plain(make_plain("qwen3, untied"), tmp_path / "trunk")
+    settings = ("--preset", "tiny", "--set", "lanes.fork_layer=2")
+    for name, more in (("bus", ()), ("control", ("--set", "notes.condition=self_only"))):
+        made = pdt("model", "init", "trunk", *settings, *more, "--out", name, cwd=tmp_path)
+        assert made.returncode == 0, made.stderr
+    assert pdt("model", "pack", "bus", "--half", "--out", "a", cwd=tmp_path).returncode == 0
+    shared = ("--trunk-of", str(tmp_path / "a"), "--out", "b")
+    unequal = pdt("model", "pack", "control", *shared, cwd=tmp_path)
+    assert unequal.returncode == 2 and "without --trunk-of" in unequal.stderr
+    packed = pdt("model", "pack", "control", "--half", *shared, cwd=tmp_path)
+    assert packed.returncode == 0, packed.stderr
+    assert not (tmp_path / "b" / "trunk.safetensors").exists()
+    bare = pdt("model", "pack", "bus", "--trunk-of", "b", "--out", "c", cwd=tmp_path)
+    assert bare.returncode == 2 and "no trunk of its own" in bare.stderr
+    (tmp_path / "trunk").rename(tmp_path / "gone")
+    bus, control = load_model(tmp_path / "a"), load_model(tmp_path / "b")
+    assert control.config.notes.condition is NotesCondition.SELF_ONLY
+    for (name, one), (_, other) in zip(
+        bus.trunk.named_parameters(), control.trunk.named_parameters(), strict=True
+    ):
+        assert torch.equal(one, other), name

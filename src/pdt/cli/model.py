@@ -57,11 +57,15 @@ def pack(
     half: Annotated[
         bool, typer.Option("--half", help="Store in 16 bits: half the bytes, nearly the numbers.")
     ] = False,
+    trunk_of: Annotated[
+        str | None,
+        typer.Option(help="Leave the trunk out: it is that packed model's, such as nano's."),
+    ] = None,
 ) -> None:
     """Write a model with its trunk and tokenizer, so that it needs nothing else."""
     import torch
 
-    from pdt.model.store import load_model, save_model
+    from pdt.model.store import load_model, save_model, share_trunk
     from pdt.provenance import refuse_existing
     from pdt.tokenizer import find_tokenizer, load_tokenizer
 
@@ -71,9 +75,13 @@ def pack(
     if model.tokenizer is None and find_tokenizer(tokenizer) is not None:
         model.tokenizer = load_tokenizer(tokenizer)
     assert model.trunk_identity is not None
-    # The trunk is inside now; where it once lay is nobody's business.
-    model.trunk_identity = replace(model.trunk_identity, source=None)
-    save_model(model, out, with_trunk=True, dtype=torch.float16 if half else None)
+    dtype = torch.float16 if half else torch.float32
+    if trunk_of is None:
+        # The trunk is inside now; where it once lay is nobody's business.
+        model.trunk_identity = replace(model.trunk_identity, source=None)
+    else:
+        share_trunk(model, trunk_of, dtype)
+    save_model(model, out, with_trunk=trunk_of is None, dtype=dtype)
     print(out)
 
 

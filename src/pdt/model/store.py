@@ -3,7 +3,7 @@
     config.json                 the configuration, and the identity of the trunk
     lanes.safetensors           the upper stacks, with their lane axis
     coordination.safetensors    planner, Plan-KV, SNC, note writer, heads
-    trunk.safetensors           only when saved with the trunk
+    trunk.safetensors           only when packed with the trunk; another model may name this one
     tokenizer.json              when the trunk came with a tokenizer
     manifest.json               size and digest of each file
 
@@ -111,17 +111,14 @@ def load_model(
     if expect is not None:
         check_binding(config, expect, directory)
     model = ParallelDecoder(config).to(dtype)
-    files = {LANES, COORDINATION} | ({TRUNK} if (directory / TRUNK).exists() else set())
-    state: dict[str, Tensor] = {}
-    for name in sorted(files):
-        state |= _load(directory / name)
-    if TRUNK in files and trunk is None:
-        shared = [(n, state[f"trunk.{n}"]) for n, _ in model.trunk.shared()]
-        model.trunk_identity = TrunkIdentity(
-            identity.source, identity.revision, tensors_digest(shared)
-        )
+    state = _load(directory / LANES) | _load(directory / COORDINATION)
+    packed = _packed_trunk(directory, trunk, identity)
+    if packed is not None:
+        shared = _load(packed)
+        digest = tensors_digest((n, shared[f"trunk.{n}"]) for n, _ in model.trunk.shared())
+        model.trunk_identity = TrunkIdentity(identity.source, identity.revision, digest)
+        state |= shared
     else:
-        state = {name: value for name, value in state.items() if not name.startswith("trunk.")}
         model.trunk_identity = _fill_from_source(model, trunk, identity)
         state |= {f"trunk.{name}": parameter.data for name, parameter in model.trunk.shared()}
     _check_trunk(directory, identity, model.trunk_identity)
@@ -147,6 +144,24 @@ def read_binding(directory: Path) -> tuple[PdtConfig, TrunkIdentity]:
         )
     config = validate_config(saved.get("config", {}), where=str(directory / CONFIG))
     return config, TrunkIdentity(**saved["trunk"])
+
+
+def share_trunk(model: ParallelDecoder, other: str, dtype: torch.dtype) -> None:
+    """Bind `model` to the trunk packed with another model; `dtype` is what that one stores."""
+    packed = model_directory(Path(other)) / TRUNK
+    if not packed.is_file():
+        raise UsageError(
+            f"{other} has no trunk of its own.\nName a model that `pdt model pack` wrote."
+        )
+    theirs = _load(packed)
+    for name, parameter in model.trunk.shared():
+        if not torch.equal(parameter.data.to(dtype), theirs[f"trunk.{name}"]):
+            raise UsageError(
+                f"The trunk of {other} is not this model's: {name} differs.\n"
+                "Pack this model with its own trunk (without --trunk-of)."
+            )
+    digest = tensors_digest((n, theirs[f"trunk.{n}"]) for n, _ in model.trunk.shared())
+    model.trunk_identity = TrunkIdentity(other, None, digest)
 
 
 def model_directory(path: Path) -> Path:
@@ -190,6 +205,15 @@ def _check_trunk(directory: Path, saved: TrunkIdentity, found: TrunkIdentity) ->
             "Give that trunk (--trunk PATH), or split this one with `pdt model init`.",
             sides=("saved", "found"),
         )
+
+
+def _packed_trunk(directory: Path, trunk: str | None, identity: TrunkIdentity) -> Path | None:
+    """The trunk that lies in a model directory: this one, or the one that `trunk` or it names."""
+    if trunk is None and (directory / TRUNK).is_file():
+        return directory / TRUNK
+    named = identity.source if trunk is None else trunk
+    found = None if named is None else model_directory(Path(named)) / TRUNK
+    return found if found is not None and found.is_file() else None
 
 
 def _fill_from_source(
