@@ -271,3 +271,14 @@ def test_with_cues_first_a_fact_is_told_behind_its_cue_by_its_doer_in_full() -> 
             assert told == ["First,", *["Then,"] * (len(told) - 2), "Last,"][: len(told)]
     with pytest.raises(ConfigError, match="cue_first tells bare facts"):
         turn_dials("small", ["cue_first=true"])
+
+
+def test_a_request_divides_only_as_the_dial_allows() -> None:
+    def divisions(setting: list[str]) -> set[object]:
+        chronicle = Chronicle(0, Split.TRAIN, turn_dials("nano", setting), nano_meter())
+        return {d.taught.teacher.settings["division"] for d in chronicle.documents(30)}
+
+    assert divisions([]) == {"phase", "theme", "party"}
+    assert divisions(["divisions=[phase, theme]"]) == {"phase", "theme"}
+    with pytest.raises(ConfigError, match="at least one value"):
+        turn_dials("nano", ["divisions=[]"])

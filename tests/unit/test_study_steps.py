@@ -1,13 +1,16 @@
 """The study as commands: in order, skipped when done, stopped at a failure, bound to a recipe."""
 
 import io
+import os
+import signal
+import threading
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from pdt.errors import PdtError, UsageError
-from pdt.study.recipe import load_recipe
+from pdt.study.recipe import Recipe, load_recipe
 from pdt.study.run import Study, bind_study
 from pdt.study.steps import Step, steps_of
 
@@ -32,6 +35,23 @@ def test_bus_and_self_only_are_the_same_commands_but_for_the_condition() -> None
         for c in ("bus", "self_only")
     )
     assert bus == control and len(bus) == 3
+
+
+def test_the_quick_study_goes_on_from_the_models_in_the_package() -> None:
+    full, quick = load_recipe("nano"), load_recipe("nano-quick")
+    assert quick.corpora["test"].dials == full.corpora["test"].dials
+    assert quick.corpus_seed != full.corpus_seed
+    steps = steps_of(quick, Path("study"), seeds=1, stories=Path("data"))
+    assert not any(step.command[0] == "study" for step in steps)
+    begun = [s.command[s.command.index("--model") + 1] for s in steps if s.command[0] == "train"]
+    assert begun == ["nano", "nano-self-only"]
+
+
+def test_a_recipe_without_a_beginning_is_refused() -> None:
+    tree = load_recipe("nano").model_dump()
+    for wrong in ({"drill": None}, {"begin": {"bus": "nano"}}):
+        with pytest.raises(ValueError, match="begins with trunk and drill, or with a model"):
+            Recipe.model_validate(tree | wrong)
 
 
 def command(tmp_path: Path, name: str, *arguments: str, after: tuple[str, ...] = ()) -> Step:
@@ -64,6 +84,22 @@ def test_a_killed_run_resumes_from_a_checkpoint_and_begins_again_without_one(
     assert step.arguments() == ("train",) and not work.exists()
     (work / "step-000004").mkdir(parents=True)
     assert step.arguments() == ("train", "--resume") and work.exists()
+
+
+def test_a_terminated_study_takes_its_commands_with_it(tmp_path: Path) -> None:
+    """It is a command that never ends by itself: the killer stops study and command."""
+    steps = [
+        command(
+            tmp_path, "a", "chronicle", "write", "--count", "1000000", "--out", str(tmp_path / "a")
+        )
+    ]
+    study = Study(steps, tmp_path, workers=1)
+    killer = threading.Timer(3.0, os.kill, (os.getpid(), signal.SIGTERM))
+    killer.start()
+    with pytest.raises(KeyboardInterrupt):
+        study.run(Console(file=io.StringIO()))
+    (left,) = study.running
+    assert left.process.poll() is not None
 
 
 def test_a_failed_step_stops_the_study_with_its_own_words(tmp_path: Path) -> None:

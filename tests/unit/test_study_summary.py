@@ -2,6 +2,7 @@
 
 from pdt.evaluation.bootstrap import Measure
 from pdt.evaluation.evidence_gates import judge_gates
+from pdt.study.directions import directions_of
 from pdt.study.summary import GateOverSeeds, StudySummary, as_markdown
 
 
@@ -12,7 +13,7 @@ def test_a_gate_is_met_when_every_seed_meets_it() -> None:
         leakage = Measure(estimate=0.02, low=0.01, high=0.03, documents=9)
         seeds.append(judge_gates({"oracle.owner_recall": measure, "oracle.leakage": leakage}))
     gates = tuple(GateOverSeeds(judged=judged) for judged in zip(*seeds, strict=True))
-    summary = StudySummary(code_revision="test", documents=9, gates=gates)
+    summary = StudySummary(code_revision="test", documents=9, gates=gates, directions=())
     assert not summary.met
     rows = {row.split(" | ")[1]: row for row in as_markdown(summary).splitlines() if "|" in row}
     assert rows["owner recall"].endswith("| UNMET |")
@@ -20,3 +21,21 @@ def test_a_gate_is_met_when_every_seed_meets_it() -> None:
     assert rows["unauthorized leakage"].endswith("| met |")
     assert rows["outline completion"].endswith("| not measured |")
     assert as_markdown(summary).count("| met |") == 1
+
+
+def test_an_effect_goes_the_right_way_when_it_does_in_every_seed_and_was_measured() -> None:
+    def seed(recall: float, leakage: float) -> dict[str, Measure]:
+        values = {"oracle.owner_recall": recall, "oracle.leakage": leakage, "planner.zero_drop": 0}
+        return {
+            name: Measure(estimate=value, low=value, high=value, documents=1)
+            for name, value in values.items()
+        }
+
+    plan = "a plan says what a lane owns"
+    for seeds, right in (
+        ([seed(0.9, 0.1), seed(0.5, 0.2)], True),
+        ([seed(0.9, 0.1), seed(0.2, 0.5)], False),
+    ):
+        found = {direction.effect: direction for direction in directions_of(seeds)}
+        assert found.pop(plan).right is right
+        assert not any(direction.right for direction in found.values())

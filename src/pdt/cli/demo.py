@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from pdt.teacher.document import TaughtDocument
 
 MODEL = "nano"
-DOCUMENT, SEED = 7, 1
-"""Picked from ten test documents and two seeds as one in which three lanes use one coined name. The
-seed draws what owners coin: greedy lanes would always coin the same."""
+DOCUMENT, SEED = 13, 2
+"""Picked from 17 test documents and up to three seeds as one in which three lanes use one coined
+name. The seed draws what owners coin: greedy lanes would always coin the same."""
 COLOURS = ("cyan", "green", "magenta")
 EDITS = {
     "the plans of lanes 0 and 1 change places": (
@@ -49,8 +49,8 @@ def demo() -> None:
     console.rule("three lanes write at once")
     first = _write(writer, document, console, [])
     console.print(
-        "The coined names agree: that went over the bus. Who did what is often mixed up: this "
-        "model's lanes communicate, but do not own their facts well enough yet (see its card).",
+        "Each lane tells what its own outline says, as the source has it. The coined names agree: "
+        "that went over the bus.",
         style="italic",
     )
     for title, (edit, meaning) in EDITS.items():

@@ -25,6 +25,10 @@ def nano(
         int | None, typer.Option(min=1, help="Fewer or more seeds than the recipe's.")
     ] = None,
     workers: Annotated[int, typer.Option(min=1, help="Commands side by side, a core each.")] = 2,
+    quick: Annotated[
+        bool,
+        typer.Option("--quick", help="Minutes: from the trained models in the package, few steps."),
+    ] = False,
     stories: Stories = STORIES,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the commands and the time, and do nothing.")
@@ -33,17 +37,18 @@ def nano(
 ) -> None:
     """Corpus, trunk, bus and self-only runs, verdict: all of it, resumable.
 
-    Exit code 1 when a gate is unmet, as with `pdt eval run`.
+    Exit code 1 when a gate is unmet, as with `pdt eval run`; with --quick, when an effect goes the
+    wrong way.
     """
     from pdt.study.recipe import load_recipe
     from pdt.study.run import Study, bind_study
     from pdt.study.steps import steps_of
     from pdt.study.stories import fetch_stories
-    from pdt.study.summary import summarize, write_summary
+    from pdt.study.summary import said, summarize, write_summary
     from pdt.training.pace import spoken
 
     console = Console(stderr=True)
-    recipe = load_recipe("nano")
+    recipe = load_recipe("nano-quick" if quick else "nano")
     count = seeds or recipe.seeds
     out = out.resolve()
     steps = steps_of(recipe, out, seeds=count, stories=stories.resolve())
@@ -55,13 +60,16 @@ def nano(
         print(left)
         return
     bind_study(recipe, out)
-    fetch_stories(stories)
+    if recipe.trunk is not None:
+        fetch_stories(stories)
     console.print(f"{len(steps)} steps, {left}.", highlight=False)
     study.run(console)
     summary = summarize(out, count)
     write_summary(summary, out)
     print(json.dumps(summary.model_dump(mode="json"), indent=2) if as_json else out / "study.md")
-    if not summary.met:
+    for direction in summary.directions:
+        console.print(f"{'yes' if direction.right else 'NO '} {said(direction)}", highlight=False)
+    if not (summary.right if quick else summary.met):
         raise typer.Exit(1)
 
 

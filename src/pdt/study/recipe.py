@@ -7,11 +7,13 @@ from importlib import resources
 from typing import Annotated
 
 import yaml
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from pdt.config import Count, Strict
 from pdt.errors import UsageError
-from pdt.terms import Split
+from pdt.terms import NotesCondition, Split
+
+CONDITIONS = (NotesCondition.BUS, NotesCondition.SELF_ONLY)
 
 Part = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")]
 
@@ -50,14 +52,25 @@ class Recipe(Strict):
     corpora: dict[Part, CorpusRecipe]
     records: dict[Part, tuple[Part, ...]]
     """Compiled corpora, each of one or more of those above."""
-    trunk: TrunkRecipe
-    drill: DrillRecipe
+    trunk: TrunkRecipe | None = None
+    drill: DrillRecipe | None = None
+    begin: dict[NotesCondition, str] = Field(default_factory=dict)
+    """Trained models of the package that runs go on from, where trunk and drill are left out."""
     train: Part
     """The records of the curriculum."""
     seeds: Count
     judged_on: Part
     documents: Count
     """Test documents of each verdict."""
+
+    @model_validator(mode="after")
+    def _begins_somewhere(self) -> "Recipe":
+        from_nothing = self.trunk is not None and self.drill is not None
+        if from_nothing == bool(self.begin) or (self.begin and set(self.begin) != set(CONDITIONS)):
+            raise ValueError(
+                "a study begins with trunk and drill, or with a model for each notes condition"
+            )
+        return self
 
 
 def load_recipe(name: str) -> Recipe:

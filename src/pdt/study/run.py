@@ -4,13 +4,16 @@ OUT/study.json          the recipe; a directory belongs to one
 OUT/logs/STEP.log       what each command said, and the command itself
 """
 
+import heapq
 import os
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 
 from rich.console import Console, ConsoleOptions, Group, RenderResult
 from rich.live import Live
@@ -69,6 +72,7 @@ class Study:
     def run(self, console: Console) -> None:
         """Every step that is not done; the first failure stops all, and names its log."""
         (self.out / "logs").mkdir(exist_ok=True)
+        before = signal.signal(signal.SIGTERM, _interrupt)
         try:
             with Live(self, console=console, refresh_per_second=2, transient=True):
                 while not all(step.done for step in self.steps) or self.running:
@@ -77,7 +81,8 @@ class Study:
                     for ended in [r for r in self.running if r.process.poll() is not None]:
                         self._end(ended, console)
         finally:
-            for left in self.running:  # a failure or Ctrl-C: each goes on from its last checkpoint
+            signal.signal(signal.SIGTERM, before)
+            for left in self.running:  # stopped or failed: each goes on from its last checkpoint
                 left.process.terminate()
             for left in self.running:
                 left.process.wait()
@@ -87,12 +92,18 @@ class Study:
         """By the build machine's times, corrected by how this machine did so far."""
         pace = self._paid / self._expected if self._expected else 1.0
         busy = {r.step.name: r.seconds for r in self.running}
-        rest = [
-            max(step.seconds * pace - busy.get(step.name, 0.0), 0.0)
-            for step in self.steps
-            if not step.done
-        ]
-        return max(sum(rest) / self.workers, max(rest, default=0.0))
+        waiting = [step for step in self.steps if not step.done]
+        done = {step.name for step in self.steps if step.done}
+        clock, ends = 0.0, list[tuple[float, str]]()
+        while waiting or ends:  # the same order in which the steps will be started
+            for step in [s for s in waiting if done.issuperset(s.after)]:
+                if len(ends) < self.workers:
+                    waiting.remove(step)
+                    left = max(step.seconds * pace - busy.get(step.name, 0.0), 0.0)
+                    heapq.heappush(ends, (clock + left, step.name))
+            clock, name = heapq.heappop(ends)
+            done.add(name)
+        return clock
 
     def _start_ready(self) -> None:
         done = {step.name for step in self.steps if step.done}
@@ -116,7 +127,7 @@ class Study:
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
                 # One thread each: two runs side by side are faster than one with two threads.
-                env={**os.environ, "OMP_NUM_THREADS": "1"},
+                env={**os.environ, "OMP_NUM_THREADS": str(self.workers if step.alone else 1)},
             )
         return _Running(step, process, log)
 
@@ -155,6 +166,11 @@ class Study:
             for r in self.running
         )
         yield Group(head, *lines)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """A stopped study must not leave its commands behind."""
+    raise KeyboardInterrupt
 
 
 def _steps(step: Step) -> str:

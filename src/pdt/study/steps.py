@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pdt.config import TrainingConfig, load_config
-from pdt.study.recipe import Recipe
+from pdt.study.recipe import CONDITIONS, DrillRecipe, Recipe, TrunkRecipe
 from pdt.terms import NotesCondition
 from pdt.training.checkpoint import checkpoint_path
 from pdt.training.curriculum import stages_of
-
-CONDITIONS = (NotesCondition.BUS, NotesCondition.SELF_ONLY)
 
 
 @dataclass(frozen=True)
@@ -27,7 +25,7 @@ class Step:
     result: Path
     """There when the step is done: every command writes it last, and whole."""
     seconds: float
-    """What it takes one core of the build machine; how the time left is told."""
+    """What it takes on the build machine; how the time left is told."""
     after: tuple[str, ...] = ()
     resume: tuple[str, ...] = ()
     """Added when a killed command left something to go on from."""
@@ -35,6 +33,8 @@ class Step:
     """Where it would have left it."""
     left_behind: str = "*"
     """What that looks like; a directory without it is begun again."""
+    alone: bool = False
+    """Everything else waits for it, so it may have every worker's core."""
     exits: tuple[int, ...] = (0,)
     """Exit codes that are no failure: a verdict with an unmet gate is a verdict."""
 
@@ -55,7 +55,7 @@ def steps_of(recipe: Recipe, out: Path, *, seeds: int, stories: Path) -> list[St
     """All steps of the study, a step after all that it needs."""
     return [
         *_corpora(recipe, out),
-        _trunk(recipe, out, stories),
+        *([_trunk(recipe.trunk, recipe.preset, out, stories)] if recipe.trunk else []),
         *(step for seed in range(seeds) for step in _seed(recipe, out, seed)),
     ]
 
@@ -99,37 +99,30 @@ def _corpora(recipe: Recipe, out: Path) -> Iterator[Step]:
         )  # fmt: skip
 
 
-def _trunk(recipe: Recipe, out: Path, stories: Path) -> Step:
+def _trunk(trunk: TrunkRecipe, preset: str, out: Path, stories: Path) -> Step:
     return Step(
         "trunk",
         (
-            "study", "trunk", str(out / "records" / recipe.trunk.records), "--out",
-            str(out / "trunk"), "--preset", recipe.preset, "--steps", str(recipe.trunk.steps),
+            "study", "trunk", str(out / "records" / trunk.records), "--out",
+            str(out / "trunk"), "--preset", preset, "--steps", str(trunk.steps),
             "--stories", str(stories),
         ),
         out / "trunk" / "config.json",
-        recipe.trunk.steps * 4.0,
-        after=(f"records {recipe.trunk.records}",),
+        trunk.steps * 3.5,
+        after=(f"records {trunk.records}",),
+        alone=True,
     )  # fmt: skip
 
 
 def _seed(recipe: Recipe, out: Path, seed: int) -> Iterator[Step]:
-    start = out / f"seed-{seed}" / "start"
     for condition in CONDITIONS:
-        model = start / condition.value
-        yield Step(
-            f"seed {seed} {condition.value} start",
-            (
-                "model", "init", str(out / "trunk"), "--out", str(model), "--preset", recipe.preset,
-                "--seed", str(seed), *_set(_settings(recipe, condition)),
-            ),
-            model,
-            2.0,
-            after=("trunk",),
-        )  # fmt: skip
-        drilled = _drill(recipe, out, seed, condition, model)
-        yield drilled
-        yield _run(recipe, out, seed, condition, drilled)
+        if recipe.drill is None:
+            model, after = recipe.begin[condition], ()
+        else:
+            start, drilled = _from_nothing(recipe, recipe.drill, out, seed, condition)
+            yield from (start, drilled)
+            model, after = str(drilled.result), (drilled.name,)
+        yield _run(recipe, out, seed, condition, model, after)
     bus, control = (last_checkpoint(recipe, out, seed, condition) for condition in CONDITIONS)
     verdict = verdict_of(out, seed)
     yield Step(
@@ -149,21 +142,44 @@ def _seed(recipe: Recipe, out: Path, seed: int) -> Iterator[Step]:
     )  # fmt: skip
 
 
-def _drill(recipe: Recipe, out: Path, seed: int, condition: NotesCondition, start: Path) -> Step:
+def _from_nothing(
+    recipe: Recipe, drill: DrillRecipe, out: Path, seed: int, condition: NotesCondition
+) -> tuple[Step, Step]:
+    """An untrained model on the adapted trunk, and its drill."""
+    model = out / f"seed-{seed}" / "start" / condition.value
+    start = Step(
+        f"seed {seed} {condition.value} start",
+        (
+            "model", "init", str(out / "trunk"), "--out", str(model), "--preset", recipe.preset,
+            "--seed", str(seed), *_set(_settings(recipe, condition)),
+        ),
+        model,
+        2.0,
+        after=("trunk",),
+    )  # fmt: skip
     directory = out / f"seed-{seed}" / condition.value / "drill"
-    return Step(
+    drilled = Step(
         f"seed {seed} {condition.value} drill",
         (
-            "study", "drill", str(out / "corpus" / recipe.drill.corpus), "--model", str(start),
-            "--out", str(directory), "--steps", str(recipe.drill.steps), "--seed", str(seed),
+            "study", "drill", str(out / "corpus" / drill.corpus), "--model", str(model),
+            "--out", str(directory), "--steps", str(drill.steps), "--seed", str(seed),
         ),
         directory / "model",
-        recipe.drill.steps * 2.5,
-        after=(f"seed {seed} {condition.value} start", f"corpus {recipe.drill.corpus}"),
+        drill.steps * 2.5,
+        after=(start.name, f"corpus {drill.corpus}"),
     )  # fmt: skip
+    return start, drilled
 
 
-def _run(recipe: Recipe, out: Path, seed: int, condition: NotesCondition, drilled: Step) -> Step:
+def _run(
+    recipe: Recipe,
+    out: Path,
+    seed: int,
+    condition: NotesCondition,
+    model: str,
+    after: tuple[str, ...],
+) -> Step:
+    """The four stages, from `model` on."""
     directory = _run_directory(out, seed, condition)
     settings = [
         *_settings(recipe, condition),
@@ -174,12 +190,12 @@ def _run(recipe: Recipe, out: Path, seed: int, condition: NotesCondition, drille
     return Step(
         f"seed {seed} {condition.value} run",
         (
-            "train", "run", str(out / "records" / recipe.train), "--model", str(drilled.result),
+            "train", "run", str(out / "records" / recipe.train), "--model", model,
             "--preset", recipe.preset, "--out", str(directory), *_set(settings),
         ),
         last_checkpoint(recipe, out, seed, condition),
         _seconds(recipe),
-        after=(drilled.name, f"records {recipe.train}"),
+        after=(*after, f"records {recipe.train}"),
         resume=("--resume",),
         work=directory,
         left_behind="step-*",
@@ -195,11 +211,11 @@ def _run_directory(out: Path, seed: int, condition: NotesCondition) -> Path:
 
 
 def _seconds(recipe: Recipe) -> float:
-    """3.5 seconds for a step of eight documents, a tenth for one of the planner alone."""
+    """3.7 seconds for a step of eight documents, 0.12 for one of the planner alone."""
     training = _training(recipe)
     size = training.optimizer.batch_documents * training.optimizer.accumulation / 8
     return size * sum(
-        (stage.stop_step - stage.first_step) * (3.5 if len(stage.trains) > 1 else 0.35)
+        (stage.stop_step - stage.first_step) * (3.7 if len(stage.trains) > 1 else 0.12)
         for stage in stages_of(training)
     )
 

@@ -8,6 +8,7 @@ from pdt.evaluation.evidence_gates import Judgement, Verdict
 from pdt.evaluation.results import read_results
 from pdt.evaluation.tables import MARK, gate_row
 from pdt.provenance import atomic_path, code_revision, write_json
+from pdt.study.directions import Direction, directions_of
 from pdt.study.steps import verdict_of
 
 SUMMARY, PAGE = "summary.json", "study.md"
@@ -31,6 +32,12 @@ class StudySummary(Contract):
     code_revision: Line
     documents: int
     gates: tuple[GateOverSeeds, ...]
+    directions: tuple[Direction, ...]
+
+    @property
+    def right(self) -> bool:
+        """Does every effect go the way it should?"""
+        return all(direction.right for direction in self.directions)
 
     @property
     def met(self) -> bool:
@@ -47,6 +54,7 @@ def summarize(out: Path, seeds: int) -> StudySummary:
             GateOverSeeds(judged=judged)
             for judged in zip(*(result.gates for result in results), strict=True)
         ),
+        directions=directions_of([result.measures for result in results]),
     )
 
 
@@ -76,8 +84,23 @@ def as_markdown(summary: StudySummary) -> str:
             "",
             *(f"| {' | '.join(row)} |" for row in table),
             "",
+            "## Which way the effects go",
+            "",
+            *(f"- {'yes' if d.right else '**no**'}: {said(d)}" for d in summary.directions),
+            "",
         ]
     )
+
+
+def said(direction: Direction) -> str:
+    """An effect with both its sides, seed by seed."""
+
+    def number(value: float | None) -> str:
+        return "not measured" if value is None else f"{value:.3f}"
+
+    pairs = zip(direction.higher, direction.lower, strict=True)
+    found = ", ".join(f"{number(high)} against {number(low)}" for high, low in pairs)
+    return f"{direction.effect} ({found})"
 
 
 def _row(over: GateOverSeeds) -> list[str]:

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -51,6 +51,8 @@ class Dials(Strict):
     """Most; each has a noun and words of its own."""
     receivers: Annotated[int, Field(ge=1, le=2)] = 1
     """Most lanes that use one coined choice."""
+    divisions: tuple[Literal["phase", "theme", "party"], ...] = ("phase", "theme", "party")
+    """What a request may divide by; each is as likely as the others."""
     cue_first: bool = False
     """Source and section say what a fact is about before who did it, and a section counts its
     paragraphs (First, Then, Last): for models too small to plan a sentence. Bare facts only."""
@@ -76,8 +78,8 @@ class Dials(Strict):
             raise ValueError("coined_share and ordinary_share add up to more than 1; lower one")
         if self.cue_first and self.detail:
             raise ValueError("cue_first tells bare facts; set detail=0, or cue_first=false")
-        if not self.bits or not self.lags:
-            raise ValueError("bits and lags must each name at least one value")
+        if not self.bits or not self.lags or not self.divisions:
+            raise ValueError("bits, lags and divisions must each name at least one value")
         if not self.least_coins <= self.coins <= 2 * len(set(self.bits)):
             raise ValueError(
                 "least_coins is at most coins, and coins at most twice the number of bits"

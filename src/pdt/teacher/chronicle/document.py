@@ -87,7 +87,8 @@ class Chronicle:
         world = draw_world(self.seed, index, self.split, self.dials)
         stream = dice(*names, "text", attempt)
         draft = draft_article(stream, world, self.split, self.dials, self.meter)
-        assignment = draw_assignment(dice(*names, "request"), world, self.split)
+        request_dice = dice(*names, "request")
+        assignment = draw_assignment(request_dice, world, self.split, self.dials.divisions)
         lanes = [
             draft_section(stream, world, part, self.split, self.dials, self.meter)
             for part in assignment.parts

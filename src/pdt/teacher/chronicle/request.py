@@ -5,6 +5,7 @@ the reader wants the parts; only the source says which fact is whose.
 """
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pdt.sources.chronicle.article import AXES, key_of
@@ -64,9 +65,11 @@ class Assignment:
     parts: tuple[Part, ...]
 
 
-def draw_assignment(stream: random.Random, world: World, split: Split) -> Assignment:
+def draw_assignment(
+    stream: random.Random, world: World, split: Split, axes: Sequence[str] = AXES
+) -> Assignment:
     """A request for this world; every axis is as likely as the others."""
-    axis = AXES[stream.randrange(len(AXES))]
+    axis = axes[stream.randrange(len(axes))]
     order = [0, 1, 2]
     if axis == "phase":
         request = pick(stream, BY_PHASE, split).format(event=world.event)

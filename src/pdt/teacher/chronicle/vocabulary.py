@@ -14,13 +14,17 @@ DOCUMENTS = 1500
 
 def nano_texts(count: int = DOCUMENTS) -> Iterator[str]:
     """Every kind of nano text, with every number of coined bits, measured in words."""
-    dials = turn_dials("nano", [f"bits={list(range(1, MOST_BITS + 1))}", "coins=1"])
-    for split in Split:
-        for document in Chronicle(0, split, dials, Meter(WordTokenizer())).documents(count):
-            taught = document.taught
-            yield taught.article.text
-            yield taught.answer.request
-            yield from (section.text for section in taught.answer.sections)
+    kinds = (
+        [f"bits={list(range(1, MOST_BITS + 1))}"],
+        [f"bits={list(range(1, MOST_BITS))}", "coins=2", "cue_first=true"],
+    )
+    for dials in (turn_dials("nano", kind) for kind in kinds):
+        for split in Split:
+            for document in Chronicle(0, split, dials, Meter(WordTokenizer())).documents(count):
+                taught = document.taught
+                yield taught.article.text
+                yield taught.answer.request
+                yield from (section.text for section in taught.answer.sections)
 
 
 def nano_tokenizer(*, most: int) -> str:
