@@ -117,12 +117,11 @@ def _trunk(trunk: TrunkRecipe, preset: str, out: Path, stories: Path) -> Step:
 def _seed(recipe: Recipe, out: Path, seed: int) -> Iterator[Step]:
     for condition in CONDITIONS:
         if recipe.drill is None:
-            model, after = recipe.begin[condition], ()
-        else:
-            start, drilled = _from_nothing(recipe, recipe.drill, out, seed, condition)
-            yield from (start, drilled)
-            model, after = str(drilled.result), (drilled.name,)
-        yield _run(recipe, out, seed, condition, model, after)
+            yield _run(recipe, out, seed, condition, recipe.begin[condition])
+            continue
+        start, drilled = _from_nothing(recipe, recipe.drill, out, seed, condition)
+        run = _run(recipe, out, seed, condition, str(drilled.result), after=(drilled.name,))
+        yield from (start, drilled, run)
     bus, control = (last_checkpoint(recipe, out, seed, condition) for condition in CONDITIONS)
     verdict = verdict_of(out, seed)
     yield Step(
@@ -177,7 +176,7 @@ def _run(
     seed: int,
     condition: NotesCondition,
     model: str,
-    after: tuple[str, ...],
+    after: tuple[str, ...] = (),
 ) -> Step:
     """The four stages, from `model` on."""
     directory = _run_directory(out, seed, condition)
