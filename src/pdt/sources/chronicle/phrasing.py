@@ -292,7 +292,7 @@ def tell_from_cue(
 ) -> Sentence:
     """The fact behind its cue: `As for the wall, the Coldford league put up a wall of 462 bags.`
 
-    Doer and value both stand two words behind the cue, where a small decoder can copy them from.
+    Doer and value both stand right behind the cue, where a small decoder can copy them from.
     """
     core = clause(world, fact, verb=stream.randrange(len(fact.deed.verbs)))
     text = capital(f"{begin}as for the {fact.deed.cue}, {core}.")
