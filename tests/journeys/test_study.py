@@ -22,7 +22,7 @@ def test_every_effect_goes_the_way_the_paper_says(tmp_path: Path) -> None:
     directions = [Direction.model_validate(found) for found in summary["directions"]]
     wrong = {direction.effect for direction in directions if not direction.right}
     assert len(directions) == 9 and bool(wrong) == bool(done.returncode)
-    # In free generation two or three documents write a coined word twice: too few for every machine.
+    # Two or three documents write a coined word twice in free generation: too few to hold.
     assert wrong <= {"lanes agree on names they heard"}, done.stderr
     verdict = tmp_path / "study" / "seed-0" / "verdict"
     verified = [sys.executable, "-m", "pdt", "verify", str(verdict)]
