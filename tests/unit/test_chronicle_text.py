@@ -20,6 +20,7 @@ from pdt.sources.chronicle.meter import nano_meter
 from pdt.sources.chronicle.names import BODIES, COINED, GIVEN, PLACES, SURNAMES
 from pdt.sources.chronicle.world import draw_world
 from pdt.teacher.chronicle import Chronicle, ChronicleDocument
+from pdt.teacher.chronicle.request import BY_PARTY, BY_PHASE, BY_THEME
 from pdt.terms import Split
 
 NANO = SIZES["nano"]
@@ -282,3 +283,12 @@ def test_a_request_divides_only_as_the_dial_allows() -> None:
     assert divisions(["divisions=[phase, theme]"]) == {"phase", "theme"}
     with pytest.raises(ConfigError, match="at least one value"):
         turn_dials("nano", ["divisions=[]"])
+
+
+@pytest.mark.parametrize("pool", [BY_PHASE, BY_THEME, BY_PARTY])
+def test_a_held_out_request_is_a_new_sentence_of_known_words(pool: tuple[str, ...]) -> None:
+    def words(forms: tuple[str, ...]) -> set[str]:
+        return {word.casefold() for form in forms for word in re.findall(r"\w+", form)}
+
+    training = words(BY_PHASE[:-1] + BY_THEME[:-1] + BY_PARTY[:-1])
+    assert pool[-1] not in pool[:-1] and words(pool[-1:]) <= training

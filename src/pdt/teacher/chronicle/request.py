@@ -17,16 +17,22 @@ BY_PHASE = (
     "Tell the story of {event} in three phases.",
     "Explain {event} in order of time, in three sections.",
     "Write about {event} in three sections: before, during and after.",
+    "Describe how {event} came about, how it went and what followed.",
+    "Tell the story of {event} step by step, in three sections.",
     "Describe {event} step by step: how it came about, how it went and what followed.",
 )
 BY_THEME = (
     "Explain {event} by theme, in three sections.",
     "Write a history of {event} that treats each theme apart.",
+    "Describe {event} under three themes.",
+    "Write about {event} in three sections, one for each theme.",
     "Describe {event} under three themes, one section for each.",
 )
 BY_PARTY = (
     "Explain {event} in three sections, one for each party.",
     "Write a history of {event} that gives every party its own section.",
+    "Tell how each of the three parties lived {event}.",
+    "Write about {event} as each party lived it.",
     "Describe {event} as each of the three parties lived it.",
 )
 LISTED = (
@@ -34,7 +40,8 @@ LISTED = (
     "Explain {event} in three parts: first {a}, then {b}, then {c}.",
     "Describe {event}. Begin with {a}, go on to {b} and end with {c}.",
 )
-"""The last form of each pool is for the test split."""
+"""The last form of each pool is for the test split; where it does not list the parts itself, it is a
+new sentence of words that training has."""
 
 THEMES = ("the people", "the money and supplies", "the places")
 THEME_SUBJECTS = (
