@@ -31,9 +31,9 @@ def model() -> ParallelDecoder:
 
 @pytest.fixture(scope="module")
 def batch(model: ParallelDecoder) -> RecordBatch:
-    recipe = load_recipe("nano")
-    dials = turn_dials("nano", recipe.corpora["test"].dials)
-    chronicle = Chronicle(recipe.corpus_seed, Split.TEST, dials, nano_meter())
+    test = load_recipe("nano").corpora["test"]
+    dials = turn_dials("nano", test.dials)
+    chronicle = Chronicle(test.seed, Split.TEST, dials, nano_meter())
     compiler = Compiler.load(model.config)
     records = [compiler.compile(d.taught) for d in chronicle.documents(DOCUMENTS)]
     return collate([dict(r) for r in records if isinstance(r, TrainingRecord)])

@@ -78,10 +78,10 @@ def _held_out(writer: "Writer") -> "TaughtDocument":
     from pdt.teacher.chronicle import Chronicle
     from pdt.terms import Split
 
-    recipe = load_recipe(MODEL)
-    dials = turn_dials("nano", recipe.corpora["test"].dials)
+    test = load_recipe(MODEL).corpora["test"]
+    dials = turn_dials("nano", test.dials)
     meter = Meter(writer.tokenizer)
-    return Chronicle(recipe.corpus_seed, Split.TEST, dials, meter).document(DOCUMENT).taught
+    return Chronicle(test.seed, Split.TEST, dials, meter).document(DOCUMENT).taught
 
 
 def _outlines(writer: "Writer", document: "TaughtDocument") -> list[list[str]]:

@@ -22,6 +22,7 @@ class CorpusRecipe(Strict):
     """One call of `pdt chronicle write`."""
 
     split: Split
+    seed: int
     count: Count
     dials: tuple[str, ...] = ()
     """As `--set` takes them."""
@@ -48,7 +49,6 @@ class Recipe(Strict):
     preset: str
     settings: tuple[str, ...] = ()
     """Of every run, as `--set` takes them."""
-    corpus_seed: int
     corpora: dict[Part, CorpusRecipe]
     records: dict[Part, tuple[Part, ...]]
     """Compiled corpora, each of one or more of those above."""

@@ -77,7 +77,7 @@ def _corpora(recipe: Recipe, out: Path) -> Iterator[Step]:
             f"corpus {name}",
             (
                 "chronicle", "write", "--out", str(target), "--count", str(corpus.count),
-                "--split", corpus.split.value, "--seed", str(recipe.corpus_seed),
+                "--split", corpus.split.value, "--seed", str(corpus.seed),
                 *_set(corpus.dials),
             ),
             target,

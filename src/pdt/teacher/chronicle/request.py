@@ -40,8 +40,8 @@ LISTED = (
     "Explain {event} in three parts: first {a}, then {b}, then {c}.",
     "Describe {event}. Begin with {a}, go on to {b} and end with {c}.",
 )
-"""The last form of each pool is for the test split; where it does not list the parts itself, it is a
-new sentence of words that training has."""
+"""The last form of each pool is for the test split; where it does not list the parts itself, it is
+a new sentence of words that training has."""
 
 THEMES = ("the people", "the money and supplies", "the places")
 THEME_SUBJECTS = (
