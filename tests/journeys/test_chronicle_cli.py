@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 
 from pdt.cli import app
 from pdt.sources.bundle import read_bundle
+from pdt.study.recipe import load_recipe
 from pdt.teacher.document import TaughtDocument
 
 run = CliRunner()
@@ -48,3 +49,24 @@ def test_a_document_can_be_read_in_the_terminal() -> None:
     assert ">>> " in shown.output
     assert shown.output.count("--- lane") == 3
     assert "bits)" in shown.output
+
+
+def test_a_studys_corpus_is_written_by_the_studys_name(tmp_path: Path) -> None:
+    test = load_recipe("nano").corpora["test"]
+    by_hand = ["--seed", str(test.seed), *(part for dial in test.dials for part in ("--set", dial))]
+    for name, options in (("named", ["--study", "nano"]), ("by-hand", by_hand)):
+        common = ["--split", "test", "--count", "3", "--out", str(tmp_path / name)]
+        written = run.invoke(app, ["chronicle", "write", *common, *options])
+        assert written.exit_code == 0, written.output
+    first, second = (tmp_path / name / "documents.jsonl" for name in ("named", "by-hand"))
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_a_studys_name_leaves_no_dial_open() -> None:
+    for wrong, said in (
+        (["--study", "nano", "--set", "coins=1"], "Leave out --size and --set"),
+        (["--study", "none"], "Studies: nano, nano-quick"),
+        (["--study", "nano-quick", "--split", "validation"], "has no validation corpus"),
+    ):
+        refused = run.invoke(app, ["chronicle", "show", *wrong])
+        assert refused.exit_code != 0 and said in str(refused.exception)

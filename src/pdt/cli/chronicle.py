@@ -13,6 +13,7 @@ from pdt.provenance import atomic_path, new_directory, write_manifest
 from pdt.terms import Split
 
 if TYPE_CHECKING:
+    from pdt.study.recipe import CorpusRecipe
     from pdt.teacher.chronicle import Chronicle
 
 app = typer.Typer(
@@ -20,7 +21,10 @@ app = typer.Typer(
 )
 
 Size = Annotated[str, typer.Option(help="nano, small or canonical.")]
-Seed = Annotated[int, typer.Option(help="Another seed, another corpus.")]
+Seed = Annotated[
+    int | None,
+    typer.Option(help="Another seed, another corpus.", show_default="0, or the study's"),
+]
 OneSplit = Annotated[Split, typer.Option(help="Splits never share an event.")]
 Preset = Annotated[
     str | None, typer.Option(help="Whose tokenizer counts: nano for that size, else canonical.")
@@ -30,18 +34,27 @@ Dial = Annotated[
     typer.Option("--set", help="One dial, for example bits=[1], lags=[1,2] or coined_share=1."),
 ]
 
+Study = Annotated[
+    str | None, typer.Option(help="A study whose corpus of this split is meant, for example nano.")
+]
+
 DOCUMENTS = "documents.jsonl"
+COUNT = 100
 
 
 @app.command()
 def write(
     out: Annotated[Path, typer.Option(help="A new directory.")],
-    count: Annotated[int, typer.Option(min=1, help="Documents to write.")] = 100,
+    count: Annotated[
+        int | None,
+        typer.Option(min=1, help="Documents to write.", show_default=f"{COUNT}, or the study's"),
+    ] = None,
     size: Size = "nano",
-    seed: Seed = 0,
+    seed: Seed = None,
     split: OneSplit = Split.TRAIN,
     preset: Preset = None,
     dial: Dial = None,
+    study: Study = None,
     start: Annotated[int, typer.Option(min=0, help="Index of the first document.")] = 0,
     bundles: Annotated[
         bool, typer.Option("--bundles", help="Also write raw sources for `pdt corpus build`.")
@@ -51,7 +64,9 @@ def write(
     """Write taught documents, one per line, ready for `pdt record compile`."""
     from pdt.teacher.chronicle.sources import SourceWriter
 
-    chronicle = _chronicle(size, seed, split, preset, dial)
+    corpus = _corpus(study, split, size, dial)
+    chronicle = _chronicle(corpus, size, seed, split, preset, dial)
+    count = count or (corpus.count if corpus else COUNT)
     coined = 0
     with new_directory(out) as work:
         sources = SourceWriter(work, load_config("canonical").sources.splits)
@@ -66,7 +81,7 @@ def write(
         if bundles:
             sources.close()
         config = {
-            "seed": seed,
+            "seed": chronicle.seed,
             "split": str(split),
             "start": start,
             "count": count,
@@ -85,13 +100,15 @@ def write(
 def show(
     index: Annotated[int, typer.Argument(min=0, help="Which document.")] = 0,
     size: Size = "nano",
-    seed: Seed = 0,
+    seed: Seed = None,
     split: OneSplit = Split.TRAIN,
     preset: Preset = None,
     dial: Dial = None,
+    study: Study = None,
 ) -> None:
     """Print one document: source, request, plans, sections in reading order, dependencies."""
-    taught = _chronicle(size, seed, split, preset, dial).document(index).taught
+    corpus = _corpus(study, split, size, dial)
+    taught = _chronicle(corpus, size, seed, split, preset, dial).document(index).taught
     answer = taught.answer
     print(f"{taught.article.text}\n\n>>> {answer.request}")
     for lane in answer.lane_at_position:
@@ -118,14 +135,37 @@ def tokenizer(
     print(f"{len(json.loads(text)['model']['vocab'])} pieces in {out}")
 
 
+def _corpus(
+    study: str | None, split: Split, size: str, dial: list[str] | None
+) -> "CorpusRecipe | None":
+    """What a study's recipe says of its corpus of this split."""
+    from pdt.study.recipe import load_recipe
+
+    if study is None:
+        return None
+    if dial or size != "nano":
+        raise UsageError("--study has the dials of its recipe.\nLeave out --size and --set.")
+    for corpus in load_recipe(study).corpora.values():
+        if corpus.split is split:
+            return corpus
+    raise UsageError(f"The study {study} has no {split} corpus.\nChoose another --split.")
+
+
 def _chronicle(
-    size: str, seed: int, split: Split, preset: str | None, dial: list[str] | None
+    corpus: "CorpusRecipe | None",
+    size: str,
+    seed: int | None,
+    split: Split,
+    preset: str | None,
+    dial: list[str] | None,
 ) -> "Chronicle":
     from pdt.sources.chronicle.dials import turn_dials
     from pdt.sources.chronicle.meter import Meter
     from pdt.teacher.chronicle import Chronicle
     from pdt.tokenizer import load_tokenizer
 
-    dials = turn_dials(size, dial or ())
+    dials = turn_dials(size, corpus.dials if corpus else dial or ())
+    if seed is None:
+        seed = corpus.seed if corpus else 0
     config = load_config(preset or ("nano" if dials.size == "nano" else "canonical"))
     return Chronicle(seed, split, dials, Meter(load_tokenizer(config.records.tokenizer)))

@@ -75,7 +75,8 @@ class Recipe(Strict):
 
 def load_recipe(name: str) -> Recipe:
     """A recipe of the package by its name."""
-    found = resources.files("pdt.study") / f"{name}.yaml"
-    if not found.is_file():
-        raise UsageError(f"There is no study {name!r}.")
-    return Recipe.model_validate(yaml.safe_load(found.read_text(encoding="utf-8")))
+    files = resources.files("pdt.study").iterdir()
+    recipes = {f.name.removesuffix(".yaml"): f for f in files if f.name.endswith(".yaml")}
+    if name not in recipes:
+        raise UsageError(f"There is no study {name!r}.\nStudies: {', '.join(sorted(recipes))}.")
+    return Recipe.model_validate(yaml.safe_load(recipes[name].read_text(encoding="utf-8")))
