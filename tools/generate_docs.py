@@ -1,11 +1,12 @@
-"""Write what prose could get wrong: docs/paper-map.md and docs/cli.md.
+"""Write what prose could get wrong: docs/paper-map.md, docs/cli.md, and the verdict on nano.
 
-    python tools/generate_docs.py            write both
+    python tools/generate_docs.py            write all of it
     python tools/generate_docs.py --check    exit 1 when a file on disk is not what would be written
 
 The map comes from the `Paper:` lines of docstrings in src/pdt and from `@pytest.mark.paper(...)` in
 tests; both are read as syntax trees, nothing of them is run. The command page comes from the typer
-application itself.
+application itself. The verdict in README.md and on the model card stands between two marks and
+comes from the `results.json` of `pdt eval run` that ships beside the weights.
 """
 
 import ast
@@ -19,6 +20,9 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 PAPER = ROOT.parent / "shared" / "paper" / "parallel-decoder-transformer.tex"
+VERDICT = ROOT / "src" / "pdt" / "weights" / "verdict.json"
+VERDICT_PAGES = ("README.md", "src/pdt/weights/README.md")
+MARKS = ("<!-- verdict: made by tools/generate_docs.py -->", "<!-- end of verdict -->")
 HELP_WIDTH = 96
 
 PASSAGES = {
@@ -271,9 +275,54 @@ def render_cli() -> str:
     return "\n".join(lines) + "\n"
 
 
+def render_verdict(results: str) -> str:
+    """How many gates the weights in the package meet, and the table of all of them."""
+    from pdt.evaluation.evidence_gates import Verdict
+    from pdt.evaluation.results import Results
+    from pdt.evaluation.tables import gate_row
+
+    judged = Results.model_validate_json(results)
+    met = sum(gate.verdict is Verdict.MET for gate in judged.gates)
+    documents = max(gate.measure.documents for gate in judged.gates if gate.measure)
+    lines = [
+        f"**{met} of {len(judged.gates)} gates are met** on {documents} documents of the test "
+        f"split, with {judged.settings.plan} plans",
+        f"and {judged.settings.confidence:.0%} intervals over documents.",
+        "",
+        "| question | evidence | measured | asked for | verdict |",
+        "|---|---|---|---|---|",
+    ]
+    before = ""
+    for gate in judged.gates:
+        question, name, measured, asked, _, verdict = gate_row(gate)
+        shown = verdict if gate.verdict is Verdict.MET else f"**{verdict.lower()}**"
+        first = "" if question == before else question
+        before = question
+        lines.append(f"| {first} | {name} | {measured} | {asked} | {shown} |")
+    return "\n".join(lines)
+
+
+def between_marks(page: str, text: str) -> str:
+    """The page with `text` in place of what its marks enclose."""
+    begin, end = MARKS
+    before, _, rest = page.partition(begin)
+    _, found, after = rest.partition(end)
+    if not found:
+        raise ValueError(f"a page has no place for the verdict: {begin} … {end}")
+    return f"{before}{begin}\n{text}\n{end}{after}"
+
+
 def render_all(root: Path = ROOT) -> dict[str, str]:
     """Every generated file, by its path under the root."""
-    return {"docs/paper-map.md": render_map(build_map(root)), "docs/cli.md": render_cli()}
+    verdict = render_verdict(VERDICT.read_text(encoding="utf-8"))
+    return {
+        "docs/paper-map.md": render_map(build_map(root)),
+        "docs/cli.md": render_cli(),
+        **{
+            name: between_marks((root / name).read_text(encoding="utf-8"), verdict)
+            for name in VERDICT_PAGES
+        },
+    }
 
 
 def drift(root: Path = ROOT) -> list[str]:

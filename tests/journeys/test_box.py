@@ -2,11 +2,14 @@
 
 import subprocess
 import sys
+from importlib import resources
 from pathlib import Path
 
 import pytest
 import torch
 
+from pdt.evaluation.results import Results
+from pdt.evaluation.run import load_for_evaluation
 from pdt.model.pdt import ParallelDecoder
 from pdt.model.store import load_model
 from pdt.notes.visibility import visibility_table
@@ -61,6 +64,17 @@ def test_notes_tell_the_shipped_lanes_what_their_siblings_coined(
         (without - bus)[batch.token_valid_BKT & ~depends].mean(),
     )
     assert change[0] > 0.5 and abs(change[1]) < 0.1
+
+
+def test_the_verdict_in_the_package_is_on_the_weights_in_the_package() -> None:
+    verdict = Results.model_validate_json(
+        (resources.files("pdt") / "weights" / "verdict.json").read_text(encoding="utf-8")
+    )
+    for role, condition, name in (
+        ("bus", NotesCondition.BUS, "nano"),
+        ("self_only", NotesCondition.SELF_ONLY, "nano-self-only"),
+    ):
+        assert load_for_evaluation(Path(name), condition)[1] == verdict.models[role]
 
 
 def test_the_demo_shows_three_lanes_then_swapped_plans_then_no_notes() -> None:

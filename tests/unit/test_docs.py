@@ -40,6 +40,15 @@ def test_generation_gives_the_same_text_twice_and_no_colour() -> None:
     assert not any("\x1b" in text or str(ROOT) in text for text in first.values())
 
 
+def test_a_page_without_a_place_for_the_verdict_is_refused() -> None:
+    begin, end = generate_docs.MARKS
+    page = f"Before.\n\n{begin}\nold\n{end}\n\nAfter.\n"
+    once = generate_docs.between_marks(page, "new")
+    assert once == page.replace("old", "new") == generate_docs.between_marks(once, "new")
+    with pytest.raises(ValueError, match="no place for the verdict"):
+        generate_docs.between_marks(f"Before.\n\n{begin}\nold\n", "new")
+
+
 def test_every_implemented_equation_table_and_figure_has_code_and_a_test() -> None:
     assert generate_docs.map_problems(generate_docs.build_map()) == []
 
