@@ -283,10 +283,9 @@ def render_verdict(results: str) -> str:
 
     judged = Results.model_validate_json(results)
     met = sum(gate.verdict is Verdict.MET for gate in judged.gates)
-    documents = max(gate.measure.documents for gate in judged.gates if gate.measure)
     lines = [
-        f"**{met} of {len(judged.gates)} gates are met** on {documents} documents of the test "
-        f"split, with {judged.settings.plan} plans",
+        f"**{met} of {len(judged.gates)} gates are met** on {judged.settings.documents} documents "
+        f"of the test split, with {judged.settings.plan} plans",
         f"and {judged.settings.confidence:.0%} intervals over documents.",
         "",
         "| question | evidence | measured | asked for | verdict |",
