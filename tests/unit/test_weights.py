@@ -8,10 +8,13 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from typer.testing import CliRunner
 
 import pdt
+from pdt.cli import app
 from pdt.config import load_config
 from pdt.errors import BindingMismatch, TrunkRefused, UsageError
+from pdt.model.store import load_model
 from pdt.model.weights import open_weights
 from tests.parity.families import make_plain, save_plain
 
@@ -114,6 +117,28 @@ def test_a_truncated_real_gguf_is_refused(smollm2_gguf: Path, tmp_path: Path) ->
 def test_a_hub_id_needs_a_pinned_revision(revision: str | None) -> None:
     with pytest.raises(UsageError, match="40 hex digits"):
         open_weights("HuggingFaceTB/SmolLM2-135M-Instruct", revision)
+
+
+def test_a_decoder_of_the_hub_is_split_at_the_commit_it_was_asked_for_at(
+    llama: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def snapshot(repository: str, *, revision: str, allow_patterns: list[str]) -> str:
+        asked.append((repository, revision))
+        return str(llama)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot)
+    made = CliRunner().invoke(
+        app,
+        [
+            "model", "init", "owner/name", "--revision", "a" * 40, "--preset", "tiny",
+            "--set", "lanes.fork_layer=2", "--out", str(tmp_path / "model"),
+        ],
+    )  # fmt: skip
+    assert made.exit_code == 0, made.exception
+    assert set(asked) == {("owner/name", "a" * 40)}
+    assert load_model(tmp_path / "model").config.trunk.revision == "a" * 40
 
 
 def test_an_unreachable_hub_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,13 @@ if TYPE_CHECKING:
 SOURCE_BYTES = 4 << 20
 """No source of a supported prompt is larger."""
 
-ModelDirectory = Annotated[Path, typer.Option("--model", help="A model directory.")]
+ModelDirectory = Annotated[
+    Path,
+    typer.Option(
+        "--model",
+        help="A model directory, a checkpoint of a run, or nano, the trained one in the package.",
+    ),
+]
 Trunk = Annotated[str | None, typer.Option(help="Where the trunk's weights lie now.")]
 Interventions = Annotated[
     list[str] | None,

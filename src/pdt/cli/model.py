@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from pdt.cli.options import AsJson, ConfigFile, Out, Overrides, Preset, Seed, chosen
+from pdt.cli.options import AsJson, ConfigFile, Out, Overrides, Preset, Revision, Seed, chosen
 
 app = typer.Typer(help="Make and check models.", no_args_is_help=True)
 
@@ -19,6 +19,7 @@ def init(
         str | None,
         typer.Argument(help="Directory, GGUF file or hub id; default: the preset's own trunk."),
     ] = None,
+    revision: Revision = None,
     preset: Preset = "canonical",
     config: ConfigFile = None,
     overrides: Overrides = None,
@@ -36,9 +37,15 @@ def init(
 
     refuse_existing(out)
     if trunk is not None:
-        weights = open_weights(trunk)
-        source = absolute_source(trunk)
-        tree = config_for(weights, preset, source=source, file=config, overrides=overrides or ())
+        weights = open_weights(trunk, revision)
+        tree = config_for(
+            weights,
+            preset,
+            source=absolute_source(trunk),
+            revision=revision,
+            file=config,
+            overrides=overrides or (),
+        )
         model = from_trunk(config=tree, seed=seed)
     elif (tree := chosen(preset, config, overrides)).trunk.source is not None:
         model = from_trunk(config=tree, seed=seed)

@@ -17,6 +17,7 @@ Overrides = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Out = Annotated[Path, typer.Option("--out", help="A new directory for the result.")]
+Revision = Annotated[str | None, typer.Option("--revision", help="The hub commit, 40 hex digits.")]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of every random draw.")]
 
 

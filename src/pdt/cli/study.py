@@ -1,6 +1,7 @@
 """`pdt study`: the whole experiment from nothing, as one command that can be killed."""
 
 import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
@@ -56,7 +57,7 @@ def nano(
     left = f"about {spoken(study.seconds_left)} on {workers} cores like the build machine's"
     if dry_run:
         for step in steps:
-            print(f"{'done  ' if step.done else '      '}pdt {' '.join(step.command)}")
+            print(f"{'done  ' if step.done else '      '}pdt {shlex.join(step.command)}")
         print(left)
         return
     bind_study(recipe, out)

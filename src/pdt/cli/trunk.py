@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 import yaml
 
-from pdt.cli.options import AsJson
+from pdt.cli.options import AsJson, Revision
 
 app = typer.Typer(help="Look at pretrained decoders.", no_args_is_help=True)
 
@@ -13,7 +13,7 @@ app = typer.Typer(help="Look at pretrained decoders.", no_args_is_help=True)
 @app.command("show")
 def show(
     source: Annotated[str, typer.Argument(help="Hugging Face directory, GGUF file or hub id.")],
-    revision: Annotated[str | None, typer.Option(help="The hub commit, 40 hex digits.")] = None,
+    revision: Revision = None,
     as_json: AsJson = False,
 ) -> None:
     """Check that the decoder can be split, and print its shape; else say why not."""

@@ -58,12 +58,13 @@ def config_for(
     preset: str,
     *,
     source: str,
+    revision: str | None = None,
     file: Path | None = None,
     overrides: Sequence[str] = (),
 ) -> PdtConfig:
     """The preset around this decoder's own shape; where that differs, forked at two thirds."""
     base = load_config(preset)
-    edits: dict[str, Any] = {"trunk": {"source": source, "revision": None}}
+    edits: dict[str, Any] = {"trunk": {"source": source, "revision": revision}}
     if base.trunk.shape != weights.shape:
         prompt = min(base.planner.max_prompt_tokens, weights.shape.max_positions)
         edits["trunk"]["shape"] = weights.shape.model_dump()

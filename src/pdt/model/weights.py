@@ -239,8 +239,9 @@ def _half_split(weight: Tensor, head_width: int) -> Tensor:
 def _from_hub(repository: str, revision: str | None) -> Path:
     if not revision or not re.fullmatch(r"[0-9a-f]{40}", revision):
         raise UsageError(
-            f"{repository} is a hub id, and trunk.revision is {revision!r}.\n"
-            "Pin the full commit (40 hex digits), so that the trunk is the same tomorrow."
+            f"{repository} is a hub id, and its revision is {revision!r}.\n"
+            "Pin the full commit (--revision or trunk.revision, 40 hex digits), so that the trunk "
+            "is the same tomorrow."
         )
     try:
         from huggingface_hub import snapshot_download
