@@ -293,7 +293,7 @@ def render_verdict(results: str) -> str:
     ]
     before = ""
     for gate in judged.gates:
-        question, name, measured, asked, _, verdict = gate_row(gate)
+        question, name, measured, asked, _, verdict = gate_row(gate, judged.settings.documents)
         shown = verdict if gate.verdict is Verdict.MET else f"**{verdict.lower()}**"
         first = "" if question == before else question
         before = question

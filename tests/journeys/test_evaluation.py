@@ -13,13 +13,15 @@ import pytest
 import torch
 
 from pdt.config import edit_config
-from pdt.errors import BindingMismatch, PdtError
+from pdt.contract import Contract
+from pdt.errors import BindingMismatch, PdtError, UsageError
 from pdt.evaluation.conditions import COINED, GENERATED, SCORED, Weights
-from pdt.evaluation.exact import ExactScreen
+from pdt.evaluation.exact import ExactScreen, read_claim
+from pdt.evaluation.execution import Execution
 from pdt.evaluation.page import render_page
 from pdt.evaluation.report import MADE_BY, conclude, write_report
-from pdt.evaluation.results import Raw, Results, read_raw, read_results
-from pdt.evaluation.run import Evaluation
+from pdt.evaluation.results import Raw, Results, read_raw, read_results, write_raw
+from pdt.evaluation.run import Evaluation, check_budgets
 from pdt.evaluation.verify import verify_results
 from pdt.model.build import random_model
 from pdt.model.pdt import ParallelDecoder
@@ -153,7 +155,7 @@ def test_a_checkpoint_without_a_planner_is_judged_on_the_teachers_plans(
     raw = evaluation.run(*evaluation.batches())
     results = conclude(raw, settings, {})
     assert {row.condition for row in raw.written} == {"oracle", "swap"}
-    assert "swap.retained" in results.measures
+    assert "oracle_swap.retained" in results.measures
     assert "planner.retained" not in results.measures
     assert not any(name.startswith("bits.self_only") for name in results.measures)
     assert all(row.unmoved_lane_of_plan == (0, 1, 2) for row in raw.written)
@@ -169,6 +171,14 @@ def test_draws_are_uniform_and_depend_on_the_seed(ran: Ran) -> None:
     drawn = Counter(draw_words([document], seed)[0][choice.choice_id] for seed in range(400))
     assert set(drawn) == set(choice.alternatives)
     assert max(drawn.values()) < 400 / len(choice.alternatives) * 1.35
+
+
+def test_a_lane_may_write_what_unicode_calls_a_line_end(ran: Ran, tmp_path: Path) -> None:
+    first = ran[0].written[0]
+    lanes = [lane.model_copy(update={"text": "a\u2028b\x85c\u2029d"}) for lane in first.lanes]
+    raw = replace(ran[0], written=[first.model_copy(update={"lanes": tuple(lanes)})])
+    write_raw(tmp_path, raw)
+    assert read_raw(tmp_path).written == raw.written
 
 
 def test_the_stored_lines_are_the_raw_lines(ran: Ran) -> None:
@@ -214,9 +224,14 @@ def test_a_changed_or_missing_file_is_found(copy: Path, name: str) -> None:
 
 
 def edit_json(path: Path, edit: Callable[[Any], None]) -> None:
+    """As pdt itself would have written it: only the number gives the forger away."""
+    kinds: dict[str, type[Contract]] = {"results.json": Results, "execution.json": Execution}
     tree = json.loads(path.read_text())
     edit(tree)
-    path.write_text(json.dumps(tree))
+    if path.name in kinds:
+        path.write_text(kinds[path.name].model_validate(tree).model_dump_json(indent=2) + "\n")
+    else:
+        path.write_text(json.dumps(tree))
 
 
 def edit_line(path: Path, edit: Callable[[Any], None]) -> None:
@@ -231,7 +246,8 @@ def better_recall(tree: Any) -> None:
 
 
 def better_gate(tree: Any) -> None:
-    tree["gates"][0]["verdict"] = "met"
+    gate = tree["gates"][0]
+    gate["verdict"] = "unmet" if gate["verdict"] == "met" else "met"
 
 
 def other_seed(tree: Any) -> None:
@@ -254,9 +270,13 @@ def better_likelihood(tree: Any) -> None:
     tree["nll"][0][0] -= 1.0
 
 
-def agreeable_tokens(tree: Any) -> None:
-    tree["lane_of_plan"] = tree["lane_of_plan"][::-1]
+def invented_condition(tree: Any) -> None:
     tree["condition"] = "no_such"
+
+
+def other_words(tree: Any) -> None:
+    for lane in tree["lanes"]:
+        lane["text"] = "A lane wrote this."
 
 
 def faster_round(tree: Any) -> None:
@@ -264,26 +284,31 @@ def faster_round(tree: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "edit"),
+    ("name", "edit", "found"),
     [
-        ("results.json", better_recall),
-        ("results.json", better_gate),
-        ("results.json", other_seed),
-        ("results.json", other_checkpoint),
-        ("judgments.jsonl", kinder_judgment),
-        ("documents.jsonl", other_dependencies),
-        ("likelihoods.jsonl", better_likelihood),
-        ("generations.jsonl", agreeable_tokens),
-        ("coined.jsonl", agreeable_tokens),
-        ("execution.json", faster_round),
+        ("results.json", better_recall, r"oracle\.owner_recall is"),
+        ("results.json", better_gate, "gates do not follow"),
+        ("results.json", other_seed, "settings are not those"),
+        ("results.json", other_checkpoint, "checkpoints are not those"),
+        ("judgments.jsonl", kinder_judgment, "is not what the texts say"),
+        ("documents.jsonl", other_dependencies, "the stored lines give"),
+        ("likelihoods.jsonl", better_likelihood, "the stored lines give"),
+        ("generations.jsonl", invented_condition, "does not judge exactly"),
+        ("generations.jsonl", other_words, "the stored lines give|what the texts say"),
+        ("coined.jsonl", invented_condition, "the stored lines give"),
+        ("execution.json", faster_round, "the stored lines give"),
     ],
 )
 def test_a_forged_number_is_found_even_when_every_digest_fits(
-    copy: Path, name: str, edit: Callable[[Any], None]
+    copy: Path, name: str, edit: Callable[[Any], None], found: str
 ) -> None:
-    (edit_json if name.endswith(".json") else edit_line)(copy / name, edit)
+    rewrite = edit_json if name.endswith(".json") else edit_line
+    rewrite(copy / name, lambda tree: None)
     rewrite_manifest(copy)
-    with pytest.raises(PdtError):
+    verify_results(copy)  # writing it again is no forgery
+    rewrite(copy / name, edit)
+    rewrite_manifest(copy)
+    with pytest.raises(PdtError, match=found):
         verify_results(copy)
 
 
@@ -318,13 +343,46 @@ def test_the_page_is_whole_alone_and_escapes_what_was_written(ran: Ran) -> None:
         assert title in page
 
 
-def test_a_self_only_control_must_match_the_bus_checkpoint(corpus: RecordShards) -> None:
+@pytest.mark.paper("Table 3")
+@pytest.mark.parametrize(
+    "other", ["notes.codes=128", "training.optimizer.accumulation=2", "objective.note=0"]
+)
+def test_a_self_only_control_must_match_the_bus_checkpoint(
+    corpus: RecordShards, other: str
+) -> None:
     models = small_models()
-    models[Weights.SELF_ONLY] = random_model(
-        small_config("notes.condition=self_only", "notes.codes=128")
-    )
-    with pytest.raises(BindingMismatch, match=r"notes\.codes"):
+    models[Weights.SELF_ONLY] = random_model(small_config("notes.condition=self_only", other))
+    with pytest.raises(BindingMismatch, match=other.partition("=")[0]):
         Evaluation(corpus, models, small_settings(corpus.config), {})
+
+
+@pytest.mark.paper("Table 3")
+def test_checkpoints_are_compared_after_as_many_steps(tmp_path: Path) -> None:
+    paths = [tmp_path / name for name in ("bus", "same", "fewer")]
+    for path, step in zip(paths, (9, 9, 8), strict=True):
+        path.mkdir()
+        (path / "state.json").write_text(json.dumps({"progress": {"step": step}}))
+    check_budgets(paths[0], paths[1])
+    with pytest.raises(BindingMismatch, match="another training budget"):
+        check_budgets(paths[0], paths[2])
+
+
+def test_what_a_screen_cannot_read_is_refused_before_anything_is_written(
+    corpus: RecordShards, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evaluation = Evaluation(
+        corpus, small_models(), small_settings(corpus.config), {"exact": ExactScreen()}
+    )
+    monkeypatch.setattr("pdt.evaluation.exact.CATEGORIES", ())
+    read_claim.cache_clear()
+    with pytest.raises(UsageError, match="--screen nli"):
+        evaluation.batches()
+
+
+def test_a_condition_that_cannot_run_is_refused_by_name(corpus: RecordShards) -> None:
+    settings = small_settings(corpus.config, plan="oracle", conditions=("learned",))
+    with pytest.raises(UsageError, match="leave out --plan oracle"):
+        Evaluation(corpus, small_models(), settings, {})
 
 
 def pdt(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -353,4 +411,10 @@ def test_a_wrong_call_is_refused_and_leaves_nothing(corpus: RecordShards, tmp_pa
     assert swapped.returncode == 3
     assert "another notes condition" in swapped.stderr
     assert "Traceback" not in swapped.stderr
+    many = pdt(
+        "eval", "run", str(corpus.directory), "--model", "nano", "--out", str(out),
+        "--documents", "5",
+    )  # fmt: skip
+    assert many.returncode == 2
+    assert "holds 4 documents of the split test; 5 are asked for" in many.stderr
     assert not out.exists()

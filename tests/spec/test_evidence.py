@@ -12,6 +12,7 @@ from pdt.evaluation.communication import Likelihoods, mean_nll
 from pdt.evaluation.completion import outline_completion
 from pdt.evaluation.conditions import GENERATED, SWAP
 from pdt.evaluation.evidence_gates import EvidenceGate, Verdict, judge_gates, registered_questions
+from pdt.evaluation.execution import ONE, PACKED, SERIAL, Execution, ExecutionRun
 from pdt.evaluation.held_out import HeldOutChoice, HeldOutDocument, HeldOutFact
 from pdt.evaluation.judgments import Judged, Judgment
 from pdt.evaluation.longform import LongformLimits, is_longform
@@ -61,6 +62,7 @@ def document(name: str = "r0", *, choices: tuple[HeldOutChoice, ...] = ()) -> He
         section_lengths=(4, 4, 4),
         dependency_tokens=((), (2, 3), ()),
         dependency_owner=0,
+        attacked_tokens=((), (2,), ()),
         choices=choices,
     )
 
@@ -104,7 +106,7 @@ def test_a_perfect_answer_has_full_recall_no_leakage_and_a_complete_outline() ->
     assert ownership.leakage(d, j, IDENTITY) == 0
     assert outline_completion(d, j, IDENTITY) == 1
     assert ownership.duplication(d, j) == 0
-    assert ownership.hard_negative_rate(d, j) == 0
+    assert ownership.hard_negative_rate(j) == 0
 
 
 @pytest.mark.paper("§7.2")
@@ -138,7 +140,7 @@ def test_a_permitted_mention_is_a_reference_and_no_leak() -> None:
 def test_a_hard_negative_is_not_the_fact() -> None:
     j = judged([[0] * 4] * 3, false=[[1, 0, 0, 0], [0] * 4, [0] * 4])
     assert ownership.owner_recall(document(), j, IDENTITY) == 0
-    assert ownership.hard_negative_rate(document(), j) == 1 / 12
+    assert ownership.hard_negative_rate(j) == 1 / 12
 
 
 @pytest.mark.paper("§7.2")
@@ -233,6 +235,116 @@ def test_documents_count_alike_however_many_tokens_they_have() -> None:
     raw = Raw(documents=[first, second], likelihoods=rows)
     found = compute_measures(raw, small_settings(small_config()))
     assert found["delta.no_dynamic.dependency"].estimate == pytest.approx(2)
+
+
+@pytest.mark.paper("§7.3")
+def test_a_mutation_is_judged_only_where_the_attacked_producer_is_needed() -> None:
+    """Lane 0 is attacked and told word d1; d2 came whole from lane 2."""
+    whole = CHOICE.model_copy(update={"dependency_id": "d2", "owner_lane": 2})
+    d = document(choices=(CHOICE, whole))
+    sure, guess = [-99.0, 0.0, -99.0, -99.0], [-1.0] * 4
+    rows = [
+        Likelihoods(condition=name, record_id="r0", nll=((0.0,) * 4, nll, (0.0,) * 4), choices=c)
+        for name, nll, c in (
+            ("bus", (0.0, 0.0, 1.0, 1.0), {"d1": sure, "d2": sure}),
+            ("mutated", (0.0, 0.0, 4.0, 1.0), {"d1": guess, "d2": sure}),
+        )
+    ]
+    raw = Raw(
+        documents=[d],
+        likelihoods=rows,
+        coined=[
+            written(name, tokens=((7, 8, 21, *[1] * 60), (*[1] * 40, 7, 8, word), (7, 8, 21)))
+            for name, word in (("bus", 21), ("mutated", 20))
+        ],
+    )
+    found = compute_measures(raw, small_settings(small_config()))
+    assert found["delta.mutated.dependency"].estimate == pytest.approx(3)
+    assert found["bits.bus.share"].estimate == pytest.approx(1)
+    assert found["bits.mutated.share"].estimate == pytest.approx(0)
+    assert found["agreement.bus.both"].estimate == 1
+    assert found["agreement.bus.agree"].estimate == 1
+    assert found["agreement.mutated.agree"].estimate == 0
+
+
+@pytest.mark.paper("Table 3")
+def test_every_contrast_has_its_sign_and_its_sides() -> None:
+    """Two documents: what oracle, learned and zero plans and the control find of four facts."""
+    halves = {
+        "oracle": [[1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]],
+        "learned": [[1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0]],
+        "zero": [[0, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0]],
+        "self_only": [[1, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0]],
+    }
+    nothing = ((1.0,) * 4,) * 3
+    raw = Raw(
+        documents=[document("r0"), document("r1")],
+        written=[written(c, name) for name in ("r0", "r1") for c in halves],
+        judgments=[
+            Judgment(screen=screen, condition=c, record_id=name, judged=judged(table))
+            for name in ("r0", "r1")
+            for c, table in halves.items()
+            for screen, table in (("exact", table), ("nli", halves["learned"]))
+            if screen == "exact" or c in ("oracle", "learned")
+        ],
+        likelihoods=[
+            Likelihoods(condition=c, record_id=name, nll=nll, choices={})
+            for name in ("r0", "r1")
+            for c, nll in (
+                ("bus", nothing),
+                ("self_only", (nothing[0], (1.0, 1.0, 3.0, 3.0), nothing[2])),
+            )
+        ],
+        execution=Execution(
+            runs=tuple(
+                ExecutionRun(
+                    side=side,
+                    record_id=name,
+                    rounds=rounds,
+                    tokens=9,
+                    seconds=seconds,
+                    prefill_seconds=0.5,
+                    decode_seconds=1.0,
+                    barrier_seconds=0.1,
+                )
+                for name in ("r0", "r1")
+                for side, rounds, seconds in ((PACKED, 3, 2.0), (SERIAL, 9, 5.0), (ONE, 3, 1.5))
+            ),
+            peak_memory_bytes=1,
+            documents_per_second=1.0,
+        ),
+    )
+    found = compute_measures(raw, small_settings(small_config()))
+    expected = {
+        "planner.retained": 3 / 4,
+        "planner.zero_drop": 1 / 2,
+        "sibling.owner_recall": 1 / 4,
+        "sibling.dependency_nll": 2.0,
+        "sibling.other_nll": 0.0,
+        "execution.rounds_ratio": 1 / 3,
+        "execution.speedup": 5 / 2,
+        "screens.agreement": 23 / 24,
+        "screens.nli_finds": 6 / 7,
+        "screens.nli_false_alarms": 0.0,
+    }
+    assert {name: found[name].estimate for name in expected} == pytest.approx(expected)
+    assert all(found[name].documents == 2 for name in expected)
+
+
+@pytest.mark.paper("Table 3")
+def test_the_planners_gates_are_not_met_by_the_teachers_plans() -> None:
+    raw = Raw(
+        documents=[document()],
+        written=[written("oracle"), written("zero")],
+        judgments=[
+            Judgment(screen="exact", condition=name, record_id="r0", judged=judged(table))
+            for name, table in (("oracle", PERFECT), ("zero", [[0] * 4] * 3))
+        ],
+    )
+    found = compute_measures(raw, small_settings(small_config(), plan="oracle"))
+    assert found["oracle_planner.zero_drop"].estimate == 1
+    verdicts = {judged.gate.measure: judged.verdict for judged in judge_gates(found)}
+    assert verdicts["planner.zero_drop"] is Verdict.NOT_MEASURED
 
 
 def test_a_receiver_that_knows_gets_all_bits_and_one_that_guesses_none() -> None:

@@ -76,7 +76,7 @@ def test_the_teachers_own_sections_are_the_upper_bound(
         assert ownership.leakage(document, judged, IDENTITY) == 0
         assert outline_completion(document, judged, IDENTITY) == 1
         assert ownership.reference_recall(document, judged, IDENTITY) in (None, 1)
-        assert ownership.hard_negative_rate(document, judged) == 0
+        assert ownership.hard_negative_rate(judged) == 0
         assert ownership.altered_rate(document, judged, IDENTITY) == 0
         lengths = zip(texts, document.section_lengths, strict=True)
         assert all(is_longform(text, length - 1, limits) for text, length in lengths)
@@ -159,7 +159,7 @@ def test_hard_negatives_and_foreign_prose_are_never_found(
     for document, _ in pairs[:-1]:
         lies = " ".join(fact.hard_negative for fact in document.facts)
         judged = ExactScreen().judge(document, [lies, foreign, ""])
-        assert ownership.hard_negative_rate(document, judged) == pytest.approx(1 / 3)
+        assert ownership.hard_negative_rate(judged) == pytest.approx(1 / 3)
         assert ownership.owner_recall(document, judged, IDENTITY) == 0
         assert not any(judged.stated_KF[1])
 

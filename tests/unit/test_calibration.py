@@ -1,6 +1,7 @@
 """The NLI threshold: calibrated once, on prose that is not evaluated."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,23 @@ def test_the_threshold_parts_true_claims_from_hard_negatives(frozen: Calibration
 
 
 @pytest.mark.paper("§7.2")
+def test_a_lane_that_never_ends_a_sentence_is_read_to_its_end() -> None:
+    read: list[str] = []
+
+    class Reader:
+        identity = "reader"
+
+        def entailment(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+            read.extend(premise for premise, _ in pairs)
+            return [0.0] * len(pairs)
+
+    words = [f"w{n}" for n in range(205)]
+    evidence_scores(Reader(), ["A claim."], [" ".join(words)])
+    assert max(len(premise.split()) for premise in read) <= 80
+    near = [f"{a} {b}" for a, b in pairwise(words)]
+    assert all(any(pair in premise for premise in read) for pair in near)
+
+
 def test_the_test_split_cannot_be_calibrated_on(prose: Prose) -> None:
     document, lanes = prose[0]
     test = document.model_copy(update={"split": Split.TEST})

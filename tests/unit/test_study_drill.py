@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from pdt.config import PdtConfig, load_config
+from pdt.errors import BindingMismatch
 from pdt.model.build import random_model
 from pdt.model.pdt import ParallelDecoder
 from pdt.sources.chronicle.dials import turn_dials
@@ -18,6 +19,7 @@ from pdt.study.drilling import Drilling, DrillRun
 from pdt.teacher.chronicle import Chronicle
 from pdt.terms import NotesCondition, Split
 from pdt.tokenizer import load_tokenizer
+from tests.conftest import open_model
 
 BLOCK = 32
 
@@ -108,12 +110,22 @@ def test_the_drill_leaves_trunk_plans_and_heads_as_they_were(drill: Drill, tmp_p
 
 
 def test_self_only_is_drilled_without_a_sibling(drill: Drill) -> None:
-    """What a lane scores under self-only does not change with what its siblings named."""
-    model = small(NotesCondition.SELF_ONLY)
-    run = DrillRun(model, drill, Drilling(steps=4))
-    batch = drill.batch(random.Random(3), 2, distance=1)
-    with torch.no_grad():
-        before = run.roll_out(batch).scores_BKT[:, 0]
-        batch.section_tokens_BKT[:, 1:] = batch.section_tokens_BKT[:, 1:].flip(0)
-        after = run.roll_out(batch).scores_BKT[:, 0]
-    torch.testing.assert_close(before, after)
+    """What a lane scores under self-only does not change with what its siblings named; with the
+    bus it does."""
+    for condition in (NotesCondition.SELF_ONLY, NotesCondition.BUS):
+        model = open_model(small(condition).config)
+        run = DrillRun(model, drill, Drilling(steps=4))
+        batch = drill.batch(random.Random(3), 2, distance=1)
+        with torch.no_grad():
+            before = run.roll_out(batch).scores_BKT[:, 0]
+            batch.section_tokens_BKT[:, 1:] = batch.section_tokens_BKT[:, 1:].flip(0)
+            after = run.roll_out(batch).scores_BKT[:, 0]
+        same = torch.allclose(before, after, atol=1e-5)
+        assert same is (condition is NotesCondition.SELF_ONLY)
+
+
+def test_a_state_of_another_drill_is_refused(drill: Drill, tmp_path: Path) -> None:
+    model = small()
+    DrillRun(model, drill, Drilling(steps=4, save_steps=1)).run(tmp_path)
+    with pytest.raises(BindingMismatch, match=r"drilling .*'seed': 0.*'seed': 1"):
+        DrillRun(model, drill, Drilling(steps=4, save_steps=1, seed=1)).run(tmp_path)

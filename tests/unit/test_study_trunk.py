@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from pdt.config import PdtConfig
-from pdt.errors import CorruptFile
+from pdt.errors import BindingMismatch, CorruptFile, UsageError
 from pdt.model.build import from_trunk
 from pdt.records.batch import RecordShards
 from pdt.study.adapt import Adaptation, PlainDecoder
@@ -92,6 +92,20 @@ def test_a_killed_adaptation_goes_on_to_the_same_trunk(
     make_trunk(stories, records[0], config, how, tmp_path / "killed")
     for name in ("model.safetensors", "config.json", "tokenizer.json"):
         assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_a_state_of_another_adaptation_and_too_small_a_corpus_are_refused(
+    records: Records, config: PdtConfig, tmp_path: Path
+) -> None:
+    stories = write_stories(tmp_path / "llama2.data", config)
+    how = Adaptation(steps=2, batch_documents=1, save_steps=2)
+    make_trunk(stories, records[0], config, how, tmp_path / "trunk")
+    fewer = Adaptation(steps=1, batch_documents=1, save_steps=2)
+    with pytest.raises(BindingMismatch, match=r"adaptation .*'steps': 2.*'steps': 1"):
+        make_trunk(stories, records[0], config, fewer, tmp_path / "trunk")
+    many = Adaptation(steps=1, batch_documents=len(records[0]) + 1)
+    with pytest.raises(UsageError, match="Write a larger corpus"):
+        make_trunk(stories, records[0], config, many, tmp_path / "other")
 
 
 def test_the_adapted_trunk_can_be_split(

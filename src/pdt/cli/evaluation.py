@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from pdt.evaluation.judgments import Screen
     from pdt.evaluation.results import Raw, Results
     from pdt.evaluation.run import Evaluation
+    from pdt.records.batch import RecordShards
+
+MOST_DOCUMENTS = 256
+"""Unless --documents says so."""
 
 app = typer.Typer(help="Judge a checkpoint by the paper's protocol.", no_args_is_help=True)
 
@@ -29,7 +33,12 @@ def run(
         Path | None,
         typer.Option("--self-only", help="The self-only checkpoint.", show_default=False),
     ] = None,
-    documents: Annotated[int, typer.Option(min=2, help="Held-out documents to judge on.")] = 256,
+    documents: Annotated[
+        int | None,
+        typer.Option(
+            min=2, help="Held-out documents to judge on.", show_default="all, at most 256"
+        ),
+    ] = None,
     batch: Annotated[int, typer.Option(min=2, help="Documents written side by side.")] = 32,
     plan: Annotated[
         str, typer.Option(help="learned or oracle: what every other condition starts from.")
@@ -59,7 +68,7 @@ def run(
     from pdt.evaluation.longform import LongformLimits
     from pdt.evaluation.report import all_met, conclude, write_report
     from pdt.evaluation.results import EvaluationSettings
-    from pdt.evaluation.run import Evaluation, load_for_evaluation
+    from pdt.evaluation.run import Evaluation, check_budgets, load_for_evaluation
     from pdt.provenance import MANIFEST, refuse_existing, sha256_file
     from pdt.records.batch import RecordShards
     from pdt.terms import NotesCondition
@@ -72,11 +81,12 @@ def run(
     bus, digest = load_for_evaluation(model, NotesCondition.BUS)
     models, digests = {Weights.BUS: bus}, {"bus": digest}
     if self_only is not None:
+        check_budgets(model, self_only)
         control, digest = load_for_evaluation(self_only, NotesCondition.SELF_ONLY)
         models[Weights.SELF_ONLY], digests["self_only"] = control, digest
     settings = EvaluationSettings.model_validate(
         {
-            "documents": documents,
+            "documents": _documents(shards, documents),
             "batch": batch,
             "plan": plan,
             "conditions": tuple(conditions or ()),
@@ -115,18 +125,13 @@ def calibrate(
     """Choose the NLI screen's threshold on teacher prose; it is frozen from then on."""
     from functools import partial
 
-    from pdt.errors import UsageError
-    from pdt.evaluation.calibration import calibrate, freeze
+    from pdt.evaluation.calibration import calibrate, freeze, refuse_frozen
     from pdt.evaluation.held_out import teacher_prose
     from pdt.evaluation.nli import evidence_scores, load_cross_encoder
     from pdt.records.batch import RecordShards
     from pdt.tokenizer import load_tokenizer
 
-    if out.exists():
-        raise UsageError(
-            f"{out} exists. A threshold is calibrated once and then frozen (§7.2).\n"
-            "Use it as it is, or name another file for another cross-encoder."
-        )
+    refuse_frozen(out)
     shards = RecordShards(records, split=split)
     prose = teacher_prose(
         shards, load_tokenizer(shards.config.records.tokenizer), documents=documents
@@ -216,6 +221,20 @@ def verify(
     )
 
 
+def _documents(shards: "RecordShards", asked: int | None) -> int:
+    """How many there will be: asking for more than there are is a mistake, not a wish."""
+    from pdt.errors import UsageError
+
+    there = len(shards)
+    if there < max(2, asked or 2):
+        raise UsageError(
+            f"{shards.directory} holds {there} documents of the split {shards.split}; "
+            f"{asked or 'two or more'} are asked for.\n"
+            "Write a larger corpus of that split and compile it, or give --split or --documents."
+        )
+    return asked or min(there, MOST_DOCUMENTS)
+
+
 def one_of(flag: str, value: str, known: tuple[str, ...]) -> None:
     from pdt.errors import UsageError
 
@@ -279,7 +298,7 @@ def _show(results: "Results", out: Path, as_json: bool) -> None:
     styles = {"met": "green", "UNMET": "red", "not measured": "yellow"}
     last = ""
     for judged in results.gates:
-        question, name, measured, asked, _, verdict = gate_row(judged)
+        question, name, measured, asked, _, verdict = gate_row(judged, results.settings.documents)
         if question != last:
             table.add_row(f"[bold]{question}[/]")
         last = question

@@ -109,13 +109,18 @@ def _best_threshold(
     )
 
 
-def freeze(calibration: Calibration, path: Path) -> None:
-    """Store it; a calibration that exists is never written over."""
+def refuse_frozen(path: Path) -> None:
+    """A calibration that exists is never written over."""
     if path.exists():
         raise UsageError(
             f"{path} exists. A threshold is calibrated once and then frozen (§7.2).\n"
             "Use it as it is, or name another file for another cross-encoder."
         )
+
+
+def freeze(calibration: Calibration, path: Path) -> None:
+    """Store it, once."""
+    refuse_frozen(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_path(path) as partial:
         partial.write_text(calibration.model_dump_json(indent=2) + "\n", encoding="utf-8")

@@ -34,12 +34,12 @@ class Condition:
     """The teacher's plans, whatever plan the evaluation is about."""
     edits: tuple[str, ...] = ()
     """Interventions as `pdt generate --intervene` takes them, or `MUTATE_OWNER`."""
-    swapped: tuple[int, int] | None = None
+    swapped: tuple[int, ...] = ()
     """Physical lanes whose plans change places."""
 
     def lane_after(self, lane: int) -> int:
         """Where the plan of a physical lane stands under this condition."""
-        if self.swapped is None or lane not in self.swapped:
+        if lane not in self.swapped:
             return lane
         first, second = self.swapped
         return second if lane == first else first
@@ -83,6 +83,8 @@ def chosen_conditions(
             raise UsageError(f"There is no condition {name!r}. Conditions: {', '.join(known)}.")
         if name == SELF_ONLY.name and not with_self_only:
             raise UsageError("The condition self_only needs its own checkpoint: --self-only DIR.")
+        if name == LEARNED.name and not with_learned:
+            raise UsageError("The condition learned needs learned plans: leave out --plan oracle.")
     return tuple(
         condition
         for condition in runnable(GENERATED, with_self_only=with_self_only)

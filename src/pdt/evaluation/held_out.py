@@ -74,7 +74,18 @@ class HeldOutDocument(Contract):
     """Per lane, the tokens that overlap a required receiver quote."""
     dependency_owner: Index | None
     """The lane whose notes the controls attack: owner of the first dependency."""
+    attacked_tokens: tuple[tuple[Index, ...], ...]
+    """Those of the dependency tokens that need this lane's notes."""
     choices: tuple[HeldOutChoice, ...]
+
+    def under_attack(self) -> "HeldOutDocument":
+        """Only what needs the attacked lane: where others are needed too, their notes are whole."""
+        return self.model_copy(
+            update={
+                "dependency_tokens": self.attacked_tokens,
+                "choices": tuple(c for c in self.choices if c.owner_lane == self.dependency_owner),
+            }
+        )
 
 
 @dataclass(frozen=True)
@@ -192,8 +203,20 @@ def held_out(row: dict[str, Any], tokenizer: StudentTokenizer) -> HeldOutDocumen
             tuple(lane.nonzero()[0].tolist()) for lane in row["dependency_token_KT"]
         ),
         dependency_owner=owners[0] if owners else None,
+        attacked_tokens=_attacked_tokens(document.answer, tokenizer),
         choices=tuple(choice for choice in choices if choice is not None),
     )
+
+
+def _attacked_tokens(answer: Answer, tokenizer: StudentTokenizer) -> tuple[tuple[int, ...], ...]:
+    """By lane, the tokens whose dependencies the first dependency's owner serves."""
+    lanes = [tokenize_section(s, tokenizer, block_tokens=1) for s in answer.sections]
+    found: list[set[int]] = [set() for _ in lanes]
+    for dependency in answer.dependencies:
+        if dependency.owner.lane == answer.dependencies[0].owner.lane:
+            receiver = dependency.receiver
+            found[receiver.lane].update(lanes[receiver.lane].tokens_of_quote(receiver.quote))
+    return tuple(tuple(sorted(tokens)) for tokens in found)
 
 
 def _choice(

@@ -6,7 +6,8 @@ screen only: final rates need adjudicated judgments.
 Paper: §7.2.
 """
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -19,8 +20,11 @@ from pdt.provenance import sha256_file
 
 CANONICAL_NAME = "cross-encoder/nli-deberta-v3-base"
 CANONICAL_REVISION = "6c749ce3425cd33b46d187e45b92bbf96ee12ec7"
-WEIGHTS, TOKENIZER = "model.safetensors", "tokenizer.json"
+WEIGHTS, TOKENIZER, CONFIG = "model.safetensors", "tokenizer.json", "config.json"
 BATCH = 64
+WINDOW, STEP = 80, 40
+"""Words. A lane that never ends a sentence is read in overlapping windows, so that none of it is
+cut off where the encoder ends."""
 
 Pair = tuple[str, str]
 """A premise and a hypothesis."""
@@ -64,7 +68,9 @@ class TransformersCrossEncoder:
         directory = Path(source)
         self._tokenizer: Any
         if (directory / WEIGHTS).is_file():
-            self.identity = f"{directory.name} sha256 {sha256_file(directory / WEIGHTS)}"
+            files = (WEIGHTS, TOKENIZER, CONFIG)
+            digest = hashlib.sha256("".join(sha256_file(directory / f) for f in files).encode())
+            self.identity = f"{directory.name} sha256 {digest.hexdigest()}"
             self._model: Any = AutoModelForSequenceClassification.from_pretrained(directory)
             self._tokenizer = PreTrainedTokenizerFast(
                 tokenizer_file=str(directory / TOKENIZER), pad_token="[PAD]", model_max_length=256
@@ -127,7 +133,7 @@ def evidence_scores(
     encoder: CrossEncoder, claims: Sequence[str], lanes: Sequence[str]
 ) -> list[list[float]]:
     """By claim and lane: the highest entailment over the lane's sentences, 0 for an empty lane."""
-    sentences = [sentences_of(text) for text in lanes]
+    sentences = [list(_passages(text)) for text in lanes]
     pairs = [(s, claim) for claim in claims for lane in sentences for s in lane]
     wanted = list(dict.fromkeys(pairs))
     found = dict(zip(wanted, encoder.entailment(wanted), strict=True))
@@ -135,6 +141,14 @@ def evidence_scores(
         [max((found[s, claim] for s in lane), default=0.0) for lane in sentences]
         for claim in claims
     ]
+
+
+def _passages(text: str) -> Iterator[str]:
+    """Sentences, the overlong ones in windows."""
+    for sentence in sentences_of(text):
+        words = sentence.split()
+        for start in range(0, max(1, len(words) - WINDOW + STEP), STEP):
+            yield " ".join(words[start : start + WINDOW])
 
 
 class NliScreen:

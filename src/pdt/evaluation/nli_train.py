@@ -38,7 +38,9 @@ def read_pairs(path: Path, limit: int | None = None) -> list[Example]:
 
 
 def _pairs(path: Path) -> Iterator[Example]:
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    for number, line in enumerate(
+        path.read_text(encoding="utf-8").removesuffix("\n").split("\n"), start=1
+    ):
         try:
             row = json.loads(line)
             label, first, second = row["gold_label"], row["sentence1"], row["sentence2"]

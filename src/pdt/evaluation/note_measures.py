@@ -8,53 +8,58 @@ from collections.abc import Callable, Iterable, Mapping
 from pdt.evaluation import bits
 from pdt.evaluation.bootstrap import Bootstrap, Measure, Values
 from pdt.evaluation.communication import Likelihoods, mean_nll
+from pdt.evaluation.conditions import BUS, MUTATED, NO_DYNAMIC, SELF_ONLY, SELF_ONLY_FLOOR
 from pdt.evaluation.held_out import HeldOutDocument
 from pdt.evaluation.results import EvaluationSettings, Raw
 
+Documents = Mapping[str, HeldOutDocument]
 
-def delta_measures(
-    raw: Raw, documents: Mapping[str, HeldOutDocument], boot: Bootstrap
-) -> dict[str, Measure | None]:
+
+def delta_measures(raw: Raw, documents: Documents, boot: Bootstrap) -> dict[str, Measure | None]:
     """Eq. 10 for every condition against the intact bus, and bus against self-only."""
-    dependency, other = (
-        _by_condition(
-            raw.likelihoods,
-            lambda row, kind=kind: mean_nll(documents[row.record_id], row, dependency=kind),  # type: ignore[misc]
+    rows = _by_condition(raw.likelihoods)
+
+    def nll(condition: str, judged: Documents, *, dependency: bool) -> dict[str, float]:
+        return _measured(
+            rows.get(condition, {}), lambda d, row: mean_nll(d, row, dependency=dependency), judged
         )
-        for kind in (True, False)
-    )
+
     measures: dict[str, Measure | None] = {}
-    for condition in dependency.keys() | other.keys():
-        measures[f"nll.{condition}.dependency"] = boot.mean(dependency.get(condition, {}))
-        measures[f"nll.{condition}.other"] = boot.mean(other.get(condition, {}))
-        if condition in ("bus", "self_only", "self_only_no_dynamic"):
+    for condition in rows:
+        judged = {n: _judged_under(condition, d) for n, d in documents.items()}
+        at = nll(condition, judged, dependency=True)
+        elsewhere = nll(condition, documents, dependency=False)
+        measures[f"nll.{condition}.dependency"] = boot.mean(at)
+        measures[f"nll.{condition}.other"] = boot.mean(elsewhere)
+        if condition in (BUS.name, SELF_ONLY.name, SELF_ONLY_FLOOR.name):
             continue
-        at = minus(dependency.get(condition, {}), dependency.get("bus", {}))
-        elsewhere = minus(other.get(condition, {}), other.get("bus", {}))
+        at = minus(at, nll(BUS.name, judged, dependency=True))
+        elsewhere = minus(elsewhere, nll(BUS.name, documents, dependency=False))
         measures[f"delta.{condition}.dependency"] = boot.mean(at)
         measures[f"delta.{condition}.other"] = boot.mean(elsewhere)
         measures[f"delta.{condition}.selectivity"] = boot.difference(at, elsewhere)
-    for kind, values in (("dependency", dependency), ("other", other)):
-        measures[f"sibling.{kind}_nll"] = boot.difference(
-            values.get("self_only", {}), values.get("bus", {})
+    for kind in ("dependency", "other"):
+        ours, theirs = (
+            nll(condition.name, documents, dependency=kind == "dependency")
+            for condition in (BUS, SELF_ONLY)
         )
+        measures[f"sibling.{kind}_nll"] = boot.difference(theirs, ours)
     return measures
 
 
-def bit_measures(
-    raw: Raw, documents: Mapping[str, HeldOutDocument], boot: Bootstrap
-) -> dict[str, Measure | None]:
+def bit_measures(raw: Raw, documents: Documents, boot: Bootstrap) -> dict[str, Measure | None]:
     """h, what was received of it, and its share, for every condition."""
-    h = {name: value for name, d in documents.items() if (value := bits.entropy(d)) is not None}
-    if not h or not raw.likelihoods:
+    if not any(d.choices for d in documents.values()) or not raw.likelihoods:
         return {}
-    entropy = _by_condition(
-        raw.likelihoods, lambda row: bits.cross_entropy(documents[row.record_id], row)
-    )
-    measures: dict[str, Measure | None] = {"bits.h": boot.mean(h)}
-    for condition, values in entropy.items():
-        floor = entropy.get(
-            "self_only_no_dynamic" if condition.startswith("self_only") else "no_dynamic", {}
+    rows = _by_condition(raw.likelihoods)
+    measures: dict[str, Measure | None] = {"bits.h": boot.mean(_entropy(documents))}
+    for condition in rows:
+        judged = {n: _judged_under(condition, d) for n, d in documents.items()}
+        own = condition in (SELF_ONLY.name, SELF_ONLY_FLOOR.name)
+        h = _entropy(judged)
+        values, floor = (
+            _measured(rows.get(name, {}), bits.cross_entropy, judged)
+            for name in (condition, (SELF_ONLY_FLOOR if own else NO_DYNAMIC).name)
         )
         measures[f"bits.{condition}.cross_entropy"] = boot.mean(values)
         measures[f"bits.{condition}.received"] = boot.difference(h, values)
@@ -64,15 +69,12 @@ def bit_measures(
 
 
 def agreement_measures(
-    raw: Raw,
-    settings: EvaluationSettings,
-    documents: Mapping[str, HeldOutDocument],
-    boot: Bootstrap,
+    raw: Raw, settings: EvaluationSettings, documents: Documents, boot: Bootstrap
 ) -> dict[str, Measure | None]:
     """Owner and receiver in free generation, with the owner's word drawn uniformly."""
     rates: dict[str, dict[str, dict[str, float]]] = {}
     for written in raw.coined:
-        choices = documents[written.record_id].choices
+        document = _judged_under(written.condition, documents[written.record_id])
         found = [
             bits.agreement(
                 choice,
@@ -80,7 +82,7 @@ def agreement_measures(
                 block_tokens=settings.block_tokens,
                 window_blocks=settings.window_blocks,
             )
-            for choice in choices
+            for choice in document.choices
         ]
         both = [a for a in found if a.both]
         timely = [a for a in both if a.in_time]
@@ -118,12 +120,27 @@ def minus(first: Values, second: Values) -> dict[str, float]:
     return {name: first[name] - second[name] for name in first.keys() & second.keys()}
 
 
-def _by_condition(
-    rows: Iterable[Likelihoods], measure: Callable[[Likelihoods], float | None]
-) -> dict[str, dict[str, float]]:
-    found: dict[str, dict[str, float]] = {}
+def _judged_under(condition: str, document: HeldOutDocument) -> HeldOutDocument:
+    """A mutation of one producer is judged where that producer is needed, on nothing else."""
+    return document.under_attack() if condition == MUTATED.name else document
+
+
+def _entropy(documents: Documents) -> dict[str, float]:
+    return {n: value for n, d in documents.items() if (value := bits.entropy(d)) is not None}
+
+
+def _by_condition(rows: Iterable[Likelihoods]) -> dict[str, dict[str, Likelihoods]]:
+    found: dict[str, dict[str, Likelihoods]] = {}
     for row in rows:
-        value = measure(row)
-        if value is not None:
-            found.setdefault(row.condition, {})[row.record_id] = value
+        found.setdefault(row.condition, {})[row.record_id] = row
     return found
+
+
+def _measured(
+    rows: Mapping[str, Likelihoods],
+    measure: Callable[[HeldOutDocument, Likelihoods], float | None],
+    documents: Documents,
+) -> dict[str, float]:
+    """The documents in which there is something to measure."""
+    found = {name: measure(documents[name], row) for name, row in rows.items()}
+    return {name: value for name, value in found.items() if value is not None}

@@ -47,7 +47,7 @@ def reference_recall(
     )
 
 
-def hard_negative_rate(document: HeldOutDocument, judged: Judged) -> float | None:
+def hard_negative_rate(judged: Judged) -> float | None:
     """The share of lanes and altered claims in which the lane says the falsehood."""
     return _share(cell for lane in judged.hard_negative_KF for cell in lane)
 

@@ -84,10 +84,14 @@ def _plots(results: Results, raw: Raw) -> Iterator[tuple[str, str]]:
     def rows(pairs: list[tuple[str, str, str]]) -> list[Bar]:
         return [Bar(label, m[name], tone) for label, name, tone in pairs if name in m]
 
+    def asked(measure: str) -> list[tuple[float, str]]:
+        found = (g.gate.threshold[1] for g in results.gates if g.gate.measure == measure)
+        return [(threshold, f"{threshold:.0%}") for threshold in found]
+
     written = [(c.title, f"{c.name}.owner_recall", "a") for c in GENERATED]
-    yield "Owner recall by condition", bars(rows(written), lines=[(0.9, "90%")])
+    yield "Owner recall by condition", bars(rows(written), lines=asked("oracle.owner_recall"))
     leaks = [(c.title, f"{c.name}.leakage", "b") for c in GENERATED]
-    yield "Unauthorized leakage by condition", bars(rows(leaks), lines=[(0.1, "10%")])
+    yield "Unauthorized leakage by condition", bars(rows(leaks), lines=asked("oracle.leakage"))
     moved = [
         ("at moved addresses", "swap.moved_recall", "a"),
         ("at unmoved addresses", "swap.unmoved_recall", "c"),
@@ -113,12 +117,15 @@ def _plots(results: Results, raw: Raw) -> Iterator[tuple[str, str]]:
     chance = [(m[name].estimate, "chance") for name in ("agreement.chance",) if name in m]
     yield (
         "Coined words in free generation: owner and receiver agree",
-        bars(rows(agree), lines=[*chance, (0.9, "90%")]),
+        bars(rows(agree), lines=[*chance, *asked("agreement.bus.agree")]),
     )
     cost = [
         (side, f"execution.{side.replace(' ', '_')}.seconds", "a") for side in (PACKED, SERIAL, ONE)
     ]
-    yield "Seconds for a complete answer", bars(rows(cost), percent=False, digits=2)
+    yield (
+        "Seconds for a complete answer; one lane writes one section of it",
+        bars(rows(cost), percent=False, digits=2),
+    )
     packed = raw.execution.of_side(PACKED) if raw.execution else ()
     if packed:
         yield (

@@ -11,7 +11,7 @@
 Paper: §7.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -41,7 +41,7 @@ class EvaluationSettings(Contract):
     """What was asked for; the same settings on the same files give the same numbers."""
 
     documents: Annotated[int, Field(ge=2)] = 256
-    """Held-out documents, the first of the corpus."""
+    """Held-out documents that were judged, the first of the corpus."""
     batch: Annotated[int, Field(ge=2)] = 32
     """Documents that are written side by side."""
     plan: Literal["learned", "oracle"] = "learned"
@@ -56,7 +56,7 @@ class EvaluationSettings(Contract):
     longform: LongformLimits
     block_tokens: Annotated[int, Field(ge=1)]
     window_blocks: Annotated[int, Field(ge=1)]
-    seed: int = 0
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
     resamples: Annotated[int, Field(ge=100)] = 10_000
     confidence: Annotated[float, Field(gt=0, lt=1)] = 0.95
 
@@ -135,8 +135,9 @@ def _read_lines(path: Path, kind: type[C]) -> Iterator[C]:
     if not path.is_file():
         raise CorruptFile(f"{path} is missing.\n{_AGAIN}")
     try:
-        lines: Iterable[str] = path.read_text(encoding="utf-8").splitlines()
+        text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise CorruptFile(f"{path} is not UTF-8: {error}.\n{_AGAIN}") from error
-    for number, line in enumerate(lines, start=1):
+    # Not splitlines: a lane may have written a line separator of Unicode, which JSON leaves bare.
+    for number, line in enumerate(text.removesuffix("\n").split("\n") if text else (), start=1):
         yield parse_contract(kind, line, where=f"{path}:{number}", remedy=_AGAIN)

@@ -41,7 +41,13 @@ from pdt.training.preflight import check_records
 
 Progress = Callable[[str, int], None]
 """What is done now, and how many documents more are done with it."""
-EXECUTION_DOCUMENTS = 4
+EXECUTION_DOCUMENTS = 8
+UNMATCHED = (
+    "notes.condition", "notes.codebook_start", "trunk.source", "records.", "sources.", "teacher.",
+    "cluster.", "training.watch.", "training.trunk_cache.", "training.recompute",
+    "training.save_steps", "training.keep_checkpoints",
+)  # fmt: skip
+"""May differ between a bus checkpoint and its control: no plan path, objective or budget."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +103,10 @@ class Evaluation:
         batches = held_out_batches(self.shards, self.tokenizer, documents=count, size=size)
         if self.calibration is not None:
             check_disjoint(self.calibration, [d for batch in batches for d in batch.documents])
+        empty = [""] * self.models[Weights.BUS].config.lanes.count
+        for screen in self.screens.values():
+            for document in (d for batch in batches for d in batch.documents):
+                screen.judge(document, empty)  # refuses now what it could not read hours later
         return batches, coined_batches(self.shards, self.tokenizer, documents=count, size=size)
 
     def run(self, batches: Sequence[HeldOutBatch], coined: Sequence[HeldOutBatch]) -> Raw:
@@ -234,13 +244,26 @@ def load_for_evaluation(path: Path, condition: NotesCondition) -> tuple[Parallel
     return model, sha256_file(directory / MANIFEST)
 
 
+def check_budgets(bus: Path, self_only: Path) -> None:
+    """Two checkpoints of runs have taken the same number of steps."""
+    from pdt.provenance import read_json_object
+
+    files = [path / "state.json" for path in (self_only, bus)]
+    if not all(file.is_file() for file in files):
+        return  # saved models say nothing of their steps
+    theirs, ours = (read_json_object(file)["progress"]["step"] for file in files)
+    if theirs != ours:
+        raise BindingMismatch(
+            f"{self_only} has another training budget than {bus}.",
+            [("step", theirs, ours)],
+            "Table 3 compares at identical budgets: give checkpoints of the same step.",
+            sides=("self-only", "bus"),
+        )
+
+
 def check_matched(bus: ParallelDecoder, self_only: ParallelDecoder) -> None:
-    """The control has the same parameters and the same path; only what a lane may read differs."""
-    check_binding(
-        self_only.config, bus.config, Path("the self-only checkpoint"), free=(
-            "notes.condition", "trunk.source", "records.", "objective.", "training.",
-        ),
-    )  # fmt: skip
+    """The control has the same parameters, path and budget; only what a lane may read differs."""
+    check_binding(self_only.config, bus.config, Path("the self-only checkpoint"), free=UNMATCHED)
     ours, theirs = (
         {name: tuple(p.shape) for name, p in m.named_parameters()} for m in (bus, self_only)
     )

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from pdt.evaluation.bootstrap import Measure
-from pdt.evaluation.conditions import COINED, GENERATED, SCORED
+from pdt.evaluation.conditions import COINED, GENERATED, SCORED, Condition
 from pdt.evaluation.evidence_gates import Judgement, Verdict
 from pdt.evaluation.execution import ONE, PACKED, SERIAL
 from pdt.evaluation.results import Raw, Results
@@ -40,16 +40,24 @@ def _shown(measure: Measure | None, scale: float, digits: int, unit: str) -> str
     return f"{measure.estimate * scale:.{digits}f}{unit} ({low:.{digits}f} to {high:.{digits}f})"
 
 
-def gate_row(judged: Judgement) -> list[str]:
-    gate = judged.gate
+def with_n(shown: str, measure: Measure | None) -> str:
+    """On how many documents it rests: fewer than were judged, where few have what is measured."""
+    return shown if measure is None else f"{shown[:-1]}; n = {measure.documents})"
+
+
+def gate_row(judged: Judgement, documents: int) -> list[str]:
+    """Question, name, measured, asked for, source, verdict; n where it is not all `documents`."""
+    gate, measure = judged.gate, judged.measure
     sign, threshold = gate.threshold
     in_nats = "nll" in gate.measure or "delta" in gate.measure
     words = {"low": "lower bound ", "high": "upper bound ", "estimate": ""}[gate.judged_on]
-    number = f"{threshold:g}" if in_nats or not gate.measure.count(".") else f"{threshold:.0%}"
+    as_number = in_nats or gate.measure == "execution.speedup"
+    number = f"{threshold:g}" if as_number else f"{threshold:.0%}"
+    shown = plain(measure) if as_number else percent(measure)
     return [
         judged.question,
         gate.name,
-        plain(judged.measure) if in_nats else percent(judged.measure),
+        shown if measure is None or measure.documents == documents else with_n(shown, measure),
         f"{words}{sign} {number}",
         gate.source,
         MARK[judged.verdict],
@@ -63,7 +71,7 @@ def all_tables(results: Results, raw: Raw) -> list[Table]:
         (
             "Evidence gates",
             ("question", "evidence", "measured", "asked for", "source", "verdict"),
-            [gate_row(judged) for judged in results.gates],
+            [gate_row(judged, results.settings.documents) for judged in results.gates],
         ),
         _ownership(results),
         _addresses(results),
@@ -155,8 +163,12 @@ def _bits(results: Results) -> Table:
 
 def _agreement(results: Results) -> Table:
     keys = ("both", "in_time", "agree", "agree_whenever")
+
+    def of(condition: Condition) -> list[Measure | None]:
+        return [results.measures.get(f"agreement.{condition.name}.{key}") for key in keys]
+
     rows = [
-        [c.title, *(percent(results.measures.get(f"agreement.{c.name}.{key}")) for key in keys)]
+        [c.title, *(with_n(percent(m), m) for m in of(c))]
         for c in COINED
         if f"agreement.{c.name}.both" in results.measures
     ]
@@ -176,7 +188,7 @@ def _execution(results: Results, raw: Raw) -> Table:
         rows.append([f"packed, {part}", "", seconds, ""])
     if raw.execution is not None:
         peak = f"{raw.execution.peak_memory_bytes / 2**20:.0f} MB"
-        rows.append(["peak memory of the process", "", peak, ""])
+        rows.append(["peak memory of the process, everything above included", "", peak, ""])
         batched = f"{raw.execution.documents_per_second:.2f}"
         rows.append(["documents a second, batched", "", batched, ""])
     speedup = plain(results.measures.get("execution.speedup"), 2)

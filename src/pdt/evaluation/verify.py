@@ -25,7 +25,7 @@ from pdt.evaluation.results import (
     read_raw,
     read_results,
 )
-from pdt.provenance import check_manifest
+from pdt.provenance import MANIFEST, check_manifest, code_revision, read_json_object
 
 REQUIRED = (DOCUMENTS, GENERATIONS, COINED, JUDGMENTS, LIKELIHOODS, RESULTS)
 
@@ -104,7 +104,11 @@ def _compare(directory: Path, stored: Results, computed: Measures) -> None:
 
 
 def _changed(path: Path, what: str) -> ContractBroken:
+    made = read_json_object(path.parent / MANIFEST).get("code_revision")
+    now = code_revision()
+    other = f" Or pdt was: {made} made it, {now} reads it; verify it with the former."
     return ContractBroken(
         f"{path}: {what}.",
-        "The directory was changed after it was written. Run the evaluation again.",
+        "The directory was changed after it was written. Run the evaluation again."
+        + (other if made != now else ""),
     )

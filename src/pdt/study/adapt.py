@@ -6,7 +6,7 @@ elsewhere. A killed adaptation goes on from its last state to the same weights.
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pdt.config import TrunkShape
+from pdt.errors import UsageError
 from pdt.model.attention import Segment
 from pdt.model.cache import SegmentList
 from pdt.model.layer import DecoderLayer
@@ -93,12 +94,18 @@ def adapt(
         decoder.parameters(), lr=how.learning_rate, betas=(0.9, 0.98), weight_decay=0.01
     )
     weights = decoder.state_dict()
-    first = restore_state(work / STATE, weights, optimizer)
+    if len(shards) < how.batch_documents:
+        raise UsageError(
+            f"{shards.directory} holds {len(shards)} training documents; a step takes "
+            f"{how.batch_documents}.\nWrite a larger corpus."
+        )
+    bound = {"adaptation": asdict(how), "records": shards.digest}
+    first = restore_state(work / STATE, weights, optimizer, bound)
     for step, batch in enumerate(_batches(shards, how)):
-        if step < first:
-            continue
         if step == how.steps:
             break
+        if step < first:
+            continue
         prompt_nll, nll = decoder(batch)
         prompt = prompt_nll.sum() / (batch.prompt_valid_BS.sum() - len(batch.record_ids))
         section = nll.sum() / batch.token_valid_BKT.sum()
@@ -110,7 +117,7 @@ def adapt(
         optimizer.zero_grad(set_to_none=True)
         watch(step + 1, {"section": section.item(), "prompt": prompt.item()})
         if (step + 1) % how.save_steps == 0 or step + 1 == how.steps:
-            save_state(work / STATE, weights, optimizer, step + 1)
+            save_state(work / STATE, weights, optimizer, step + 1, bound)
 
 
 def _batches(shards: RecordShards, how: Adaptation) -> Iterator[RecordBatch]:

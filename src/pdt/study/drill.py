@@ -5,6 +5,8 @@ be learned from both ends at once (docs/log.md). A drill document has twelve: in
 lane names a thing, in the next it recalls its siblings', twice over. Its sentences are Chronicle's.
 """
 
+import hashlib
+import json
 import random
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -49,6 +51,10 @@ class Drill:
             if not any(word in sentence for word in COINED)
             and len(ids := self._ids(f" {sentence.removesuffix('.')}.")) >= 8
         ]
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(json.dumps(self._sentences).encode()).hexdigest()
 
     def batch(self, stream: random.Random, size: int, *, distance: int) -> DrillBatch:
         """Coined words end at most `distance` tokens before their block does."""

@@ -4,9 +4,10 @@ Coined words stand next to their barrier at first and move away from it as steps
 drill goes on from its last state to the same weights.
 """
 
+import hashlib
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
@@ -63,13 +64,13 @@ class DrillRun:
     ) -> None:
         """Every step that is left; `work` keeps the state."""
         weights = dict(learned_parameters(self.model))
-        first = restore_state(work / STATE, weights, self.optimizer)
+        first = restore_state(work / STATE, weights, self.optimizer, self._bound())
         if first == 0:
             self._take_codes()
         for step in range(first, self.how.steps):
             watch(step + 1, self._step(step))
             if (step + 1) % self.how.save_steps == 0 or step + 1 == self.how.steps:
-                save_state(work / STATE, weights, self.optimizer, step + 1)
+                save_state(work / STATE, weights, self.optimizer, step + 1, self._bound())
 
     @torch.no_grad()
     def recalled(self, condition: NotesCondition) -> float:
@@ -90,6 +91,15 @@ class DrillRun:
         frontier = model.open_lanes(model.read_prompt(self.request.expand(size, -1)), plans)
         table = visibility_table(condition or model.config.notes.condition, lanes)
         return roll_out(model, frontier, batch.section_tokens_BKT, may_read_KK=table)
+
+    def _bound(self) -> dict[str, object]:
+        """What a state of this drill belongs to."""
+        config = self.model.config.model_dump_json()
+        return {
+            "drilling": asdict(self.how),
+            "sentences": self.drill.digest,
+            "config": hashlib.sha256(config.encode()).hexdigest(),
+        }
 
     def _step(self, step: int) -> dict[str, float]:
         size = self.config.optimizer.batch_documents * self.config.optimizer.accumulation

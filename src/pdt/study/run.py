@@ -1,6 +1,6 @@
 """Run the steps of a study side by side, one core each, and go on where a killed study stopped.
 
-OUT/study.json          the recipe; a directory belongs to one
+OUT/study.json          the recipe and its configuration; a directory belongs to one
 OUT/logs/STEP.log       what each command said, and the command itself
 """
 
@@ -21,6 +21,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from pdt.config import load_config
 from pdt.errors import PdtError, UsageError
 from pdt.provenance import read_json_object, write_json
 from pdt.study.recipe import Recipe
@@ -35,7 +36,9 @@ EVERY = 1.0
 
 def bind_study(recipe: Recipe, out: Path) -> None:
     """One directory, one recipe: half of each would be a study of nothing."""
-    file, tree = out / RECIPE, recipe.model_dump(mode="json")
+    config = load_config(recipe.preset, overrides=recipe.settings)
+    tree = recipe.model_dump(mode="json") | {"config": config.model_dump(mode="json")}
+    file = out / RECIPE
     if file.is_file():
         if read_json_object(file) != tree:
             raise UsageError(

@@ -71,7 +71,7 @@ def as_markdown(summary: StudySummary) -> str:
     if seeds > 1:
         head += ["mean", "least to most"]
     head += ["asked for", "verdict"]
-    rows = [_row(gate) for gate in summary.gates]
+    rows = [_row(gate, summary.documents) for gate in summary.gates]
     table = [head, ["---"] * len(head), *rows]
     met = sum(gate.verdict is Verdict.MET for gate in summary.gates)
     return "\n".join(
@@ -103,9 +103,9 @@ def said(direction: Direction) -> str:
     return f"{direction.effect} ({found})"
 
 
-def _row(over: GateOverSeeds) -> list[str]:
-    question, name, _, asked, _, _ = gate_row(over.judged[0])
-    measured = [gate_row(judged)[2] for judged in over.judged]
+def _row(over: GateOverSeeds, documents: int) -> list[str]:
+    question, name, _, asked, _, _ = gate_row(over.judged[0], documents)
+    measured = [gate_row(judged, documents)[2] for judged in over.judged]
     row = [question, name, *measured]
     found = [judged.measure.estimate for judged in over.judged if judged.measure is not None]
     if len(over.judged) > 1:
