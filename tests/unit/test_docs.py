@@ -8,6 +8,10 @@ import pytest
 from tools import generate_docs
 from tools.generate_docs import LABELS, NOT_YET, PAPER, PASSAGES, Row, UnknownPassage
 
+from pdt.config import load_config
+from pdt.generation.interventions import INTERVENTION_FORMS
+from pdt.model.weights import open_weights
+
 ROOT = generate_docs.ROOT
 PAGES = sorted(
     [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")], key=lambda page: page.as_posix()
@@ -177,6 +181,21 @@ def test_every_code_name_of_the_glossary_is_in_the_code() -> None:
                 assert part in known, f"{name} ({row[0]}) is not in src/pdt"
             checked += 1
     assert checked > 30
+
+
+def test_the_readme_lists_every_intervention_with_its_arguments() -> None:
+    assert "\n".join(INTERVENTION_FORMS) in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_first_source_of_the_readme_fits_the_model_it_is_given_to(smollm2_gguf: Path) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    found = re.search(r'pdt generate (\S+\.md) --request "([^"]+)" --model runs/smollm2', readme)
+    assert found is not None
+    own = open_weights(str(smollm2_gguf)).tokenizer()
+    assert own is not None
+    text = f"{(ROOT / found[1]).read_text(encoding='utf-8')}\n\n{found[2]}"
+    room = load_config("smollm2-135m").planner.max_prompt_tokens
+    assert len(own.tokenizer.encode(text).ids) < room - 64  # the chat form takes a few
 
 
 def test_the_readmes_tree_names_every_package_and_no_other() -> None:

@@ -65,7 +65,7 @@ def demo() -> None:
         "make weights\n"
         "  .venv/bin/pdt model init .cache/SmolLM2-135M-Instruct.Q4_1.gguf "
         "--preset smollm2-135m --out runs/smollm2\n"
-        '  .venv/bin/pdt generate README.md --request "Explain this project." '
+        '  .venv/bin/pdt generate docs/glossary.md --request "Explain these words." '
         "--model runs/smollm2 --max-tokens 128"
     )
 

@@ -299,16 +299,16 @@ def parse_intervention(text: str) -> Intervention:
 
 
 INTERVENTION_FORMS = (
-    "swap-plans:LANE,LANE[@BLOCK]         two lanes exchange their plans",
-    "zero-plan[:LANE][@BLOCK]             plan content becomes zero",
+    "swap-plans:LANE,LANE[@BLOCK]               two lanes exchange their plans",
+    "zero-plan[:LANE][@BLOCK]                   plan content becomes zero",
     "replace-node:LANE.NODE=LANE.NODE[@BLOCK]   one plan node becomes a copy of another",
-    "drop-node:LANE.NODE[@BLOCK]          one plan node stops existing",
-    "remove-notes[:PRODUCER][@BLOCK]      notes of one lane, or all, are not read",
-    "mutate-code:PRODUCER[=C,C,…]@BLOCK   that lane's note of that block carries other codes",
-    "exchange-notes[@BLOCK]               documents read each other's notes",
-    "scramble-notes[:SEED][@BLOCK]        notes point elsewhere at the same length",
-    "close-gate[@BLOCK]                   the note gate is zero",
-    "block-reader:LANE[@BLOCK]            one lane reads no notes",
+    "drop-node:LANE.NODE[@BLOCK]                one plan node stops existing",
+    "remove-notes[:PRODUCER][@BLOCK]            notes of one lane, or all, are not read",
+    "mutate-code:PRODUCER[=C,C,…]@BLOCK         that lane's note of that block carries other codes",
+    "exchange-notes[@BLOCK]                     documents read each other's notes",
+    "scramble-notes[:SEED][@BLOCK]              notes point elsewhere at the same length",
+    "close-gate[@BLOCK]                         the note gate is zero",
+    "block-reader:LANE[@BLOCK]                  one lane reads no notes",
 )
 
 
