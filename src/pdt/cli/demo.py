@@ -15,6 +15,8 @@ MODEL = "nano"
 DOCUMENT, SEED = 13, 2
 """Picked from 17 test documents and up to three seeds as one in which three lanes use one coined
 name. The seed draws what owners coin: greedy lanes would always coin the same."""
+NAME = re.compile(r"the ([A-Z][a-z]+) of the ([A-Z][a-z]+)")
+"""A coined name."""
 COLOURS = ("cyan", "green", "magenta")
 EDITS = {
     "the plans of lanes 0 and 1 change places": (
@@ -49,8 +51,8 @@ def demo() -> None:
     console.rule("three lanes write at once")
     first = _write(writer, document, console, [])
     console.print(
-        "Each lane tells what its own outline says, as the source has it. The coined names agree: "
-        "that went over the bus.",
+        "Each lane is to tell what its own outline says, as the source has it. Names that stand in "
+        "no source are coined by one lane; siblings can know them from its notes alone.",
         style="italic",
     )
     for title, (edit, meaning) in EDITS.items():
@@ -130,11 +132,28 @@ def _write(
         colour = COLOURS[section.lane % len(COLOURS)]
         console.print(f"[bold {colour}]section {position + 1}, lane {section.lane}[/]")
         console.print(_marked(section.text.strip()))
+    for line in _coined(done):
+        console.print(line, style="bold")
     return done
+
+
+def _coined(done: "Done") -> list[str]:
+    """What lanes call a thing that more than one of them names."""
+    words: dict[str, dict[int, str]] = {}
+    for section in done.documents[0].sections:
+        for thing, word in NAME.findall(section.text):
+            words.setdefault(thing, {}).setdefault(section.lane, word)
+    return [
+        f"the {thing} of the …  "
+        + ", ".join(f"lane {lane}: {word}" for lane, word in sorted(said.items()))
+        + ("  (they agree)" if len(set(said.values())) == 1 else "  (they do not agree)")
+        for thing, said in words.items()
+        if len(said) > 1
+    ]
 
 
 def _marked(text: str) -> str:
     """Coined names stand out: they are what one lane can only know from another."""
     from rich.markup import escape
 
-    return re.sub(r"the [A-Z][a-z]+ of the [A-Z][a-z]+", r"[bold reverse]\g<0>[/]", escape(text))
+    return NAME.sub(r"[bold reverse]\g<0>[/]", escape(text))
