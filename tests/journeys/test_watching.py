@@ -296,6 +296,7 @@ def test_time_left_takes_every_stage_at_its_own_speed(records: Records) -> None:
             }
         )
     assert pace.seconds_left == 1 * 1.0 + 3 * 4.0
+    assert not pace.knows_every_stage  # the third is taken to be as slow as the first
     assert pace.tokens_per_second == 40 and pace.documents_per_second == 2
     assert [spoken(s) for s in (7, 600, 8000, 400_000)] == [
         "7 s",

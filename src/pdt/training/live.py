@@ -54,7 +54,8 @@ class ProgressView:
         if pace.documents_per_second is not None:
             parts.append(f"{pace.documents_per_second:,.1f} documents/s")
         if pace.seconds_left is not None:
-            parts.append(f"{spoken(pace.seconds_left)} left")
+            most = "" if pace.knows_every_stage else "at most "
+            parts.append(f"{most}{spoken(pace.seconds_left)} left")
         return " · ".join(parts)
 
     def losses(self) -> str:

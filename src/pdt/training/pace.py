@@ -55,6 +55,11 @@ class Pace:
             if stage.stop_step > self.step
         )
 
+    @property
+    def knows_every_stage(self) -> bool:
+        """Else the time left is too long where a faster stage is to come."""
+        return all(s.number in self._seconds for s in self._stages if s.stop_step > self.step)
+
     def _rate(self, *names: str) -> float | None:
         seconds = sum(line["seconds"] for line in self._recent)
         amount = sum(line.get(name, 0) for name in names for line in self._recent)
