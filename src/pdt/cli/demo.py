@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from pdt.teacher.document import TaughtDocument
 
 MODEL = "nano"
-DOCUMENT, SEED = 13, 2
-"""Picked from 17 test documents and up to three seeds as one in which three lanes use one coined
-name. The seed draws what owners coin: greedy lanes would always coin the same."""
+DOCUMENT, SEED = 16, 2
+"""Picked from 40 test documents and four seeds as one in which three lanes use one coined name.
+The seed draws what owners coin: greedy lanes would always coin the same."""
 NAME = re.compile(r"the ([A-Z][a-z]+) of the ([A-Z][a-z]+)")
 """A coined name."""
 COLOURS = ("cyan", "green", "magenta")
@@ -146,7 +146,7 @@ def _coined(done: "Done") -> list[str]:
     return [
         f"the {thing} of the …  "
         + ", ".join(f"lane {lane}: {word}" for lane, word in sorted(said.items()))
-        + ("  (they agree)" if len(set(said.values())) == 1 else "  (they do not agree)")
+        + ("  (they agree)" if len(set(said.values())) == 1 else "  (they differ)")
         for thing, said in words.items()
         if len(said) > 1
     ]
