@@ -18,7 +18,9 @@ Overrides = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Out = Annotated[Path, typer.Option("--out", help="A new directory for the result.")]
 Revision = Annotated[str | None, typer.Option("--revision", help="The hub commit, 40 hex digits.")]
-Seed = Annotated[int, typer.Option("--seed", help="Seed of every random draw.")]
+Seed = Annotated[
+    int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed of every random draw.")
+]
 
 
 def chosen(preset: str, file: Path | None, overrides: list[str] | None) -> PdtConfig:
