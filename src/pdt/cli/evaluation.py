@@ -36,7 +36,9 @@ def run(
     documents: Annotated[
         int | None,
         typer.Option(
-            min=2, help="Held-out documents to judge on.", show_default="all, at most 256"
+            min=2,
+            help="Held-out documents to judge on.",
+            show_default=f"all, at most {MOST_DOCUMENTS}",
         ),
     ] = None,
     batch: Annotated[int, typer.Option(min=2, help="Documents written side by side.")] = 32,

@@ -247,8 +247,9 @@ def load_for_evaluation(path: Path, condition: NotesCondition) -> tuple[Parallel
 def check_budgets(bus: Path, self_only: Path) -> None:
     """Two checkpoints of runs have taken the same number of steps."""
     from pdt.provenance import read_json_object
+    from pdt.training.checkpoint import STATE
 
-    files = [path / "state.json" for path in (self_only, bus)]
+    files = [path / STATE for path in (self_only, bus)]
     if not all(file.is_file() for file in files):
         return  # saved models say nothing of their steps
     theirs, ours = (read_json_object(file)["progress"]["step"] for file in files)
