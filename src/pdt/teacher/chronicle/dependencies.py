@@ -30,6 +30,8 @@ class Link:
     id: str
     owner: int
     receiver: int
+    mark: str
+    """Of the words at both ends."""
     coin: Coin | None = None
     fact: WorldFact | None = None
 
@@ -58,23 +60,31 @@ def link_lanes(
     return links
 
 
-PARTS = ("in the first part", "in the middle", "at the end")
+def named_in_request(links: Sequence[Link], lanes: Sequence[LaneDraft]) -> list[str]:
+    """With which fact the reader wants a thing named, and named again; never the name.
 
-
-def named_in_request(links: Sequence[Link]) -> list[str]:
-    """What the reader wants named and named again, and where; never the name."""
-    uses: dict[Coin, list[Link]] = {}
+    Nothing else says where a name stands: a planner that did not know could only hedge.
+    """
+    asked: list[str] = []
     for link in links:
-        if link.coin is not None:
-            uses.setdefault(link.coin, []).append(link)
-    asked = []
-    for coin, found in uses.items():
-        again = " and ".join(
-            PARTS[receiver] for receiver in sorted(link.receiver for link in found)
-        )
-        noun = capital(coin.thing.noun)
-        asked.append(f"The {noun} is named {PARTS[found[0].owner]}, and again {again}.")
+        if link.coin is None:
+            continue
+        noun = link.coin.thing.noun
+        owner, receiver = lanes[link.owner], lanes[link.receiver]
+        article = "an" if noun[0] in "aeiou" else "a"
+        first = f"With the {_cue_before(owner, link.mark)} {article} {capital(noun)} is named."
+        if first not in asked:
+            asked.append(first)
+        again = _cue_before(receiver, link.mark)
+        asked.append(f"With the {again} the {capital(noun)} is named again.")
     return asked
+
+
+def _cue_before(lane: LaneDraft, mark_id: str) -> str:
+    """The cue of the fact that a coined name follows."""
+    cues = {fact.id: fact.deed.cue for node in lane.nodes for fact in node.facts}
+    marks = [mark.id for _, mark in lane.marks()]
+    return next(cues[found] for found in reversed(marks[: marks.index(mark_id)]) if found in cues)
 
 
 def _coined(
@@ -114,7 +124,7 @@ def _coined(
             if count == 0:
                 _also(nodes[0], f"give the {coin.thing.noun} its name")
             _also(nodes[1], f"recall the {coin.thing.noun} by its name")
-            links.append(Link(f"d{len(links) + 1}", owner, receiver, coin=coin))
+            links.append(Link(f"d{len(links) + 1}", owner, receiver, mark, coin=coin))
             nodes[1].dependencies.append(links[-1].id)
     return links
 
@@ -141,7 +151,7 @@ def _ordinary(stream: random.Random, lanes: list[LaneDraft], meter: Meter) -> li
             _also(nodes[1], f"recall the {fact.deed.cue}")
             nodes[1].references.append(fact.id)
             nodes[1].dependencies.append("d1")
-            return [Link("d1", owner, receiver, fact=fact)]
+            return [Link("d1", owner, receiver, fact.id, fact=fact)]
     return None
 
 
@@ -161,12 +171,11 @@ def _also(node: Node, task: str) -> None:
 
 def _all_hold(links: list[Link], lanes: list[LaneDraft], meter: Meter, dials: Dials) -> bool:
     """A later sentence may have moved an earlier word: measure every link once more."""
-    coins = list(dict.fromkeys(link.coin for link in links))
     return all(
         measured_lag(
             lanes[link.owner],
             lanes[link.receiver],
-            link.fact.id if link.fact else f"c{coins.index(link.coin) + 1}",
+            link.mark,
             meter,
             dials.barrier_tokens if link.coin else BLOCK - 1,
         )

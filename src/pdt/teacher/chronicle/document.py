@@ -37,7 +37,7 @@ from pdt.teacher.document import TaughtBy, TaughtDocument
 from pdt.teacher.facts import Fact, FactInventory, HardNegative
 from pdt.terms import Alteration, FactRole, Split
 
-VERSION = "2"
+VERSION = "3"
 ATTEMPTS = 2000
 ALTERS = {
     "person": Alteration.ENTITY,
@@ -98,7 +98,7 @@ class Chronicle:
         )
         if links is None or not self._lengths_fit(draft, lanes):
             return None
-        request = " ".join([assignment.request, *named_in_request(links)])
+        request = " ".join([assignment.request, *named_in_request(links, lanes)])
         lane_at_position = dice(*names, "lanes").sample(range(3), 3)
         source = publish(
             draft,
@@ -226,9 +226,7 @@ def _answer(
         sections=sections,
         lane_at_position=tuple(lane_at_position),
         roles=_roles(world, marks, texts),
-        dependencies=tuple(
-            _dependency(link, marks, texts, lane_at_position, links) for link in links
-        ),
+        dependencies=tuple(_dependency(link, marks, texts, lane_at_position) for link in links),
     )
 
 
@@ -264,15 +262,11 @@ def _dependency(
     marks: list[list[tuple[int, Mark]]],
     texts: list[str],
     lane_at_position: list[int],
-    links: list[Link],
 ) -> Dependency:
-    coins = list(dict.fromkeys(other.coin for other in links))
-    mark_id = link.fact.id if link.fact else f"c{coins.index(link.coin) + 1}"
-
     def end(position: int, kind: str) -> DependencyEnd:
         lane = lane_at_position[position]
         node, mark = next(
-            (node, mark) for node, mark in marks[lane] if mark.kind == kind and mark.id == mark_id
+            (node, mark) for node, mark in marks[lane] if mark.kind == kind and mark.id == link.mark
         )
         return DependencyEnd(
             lane=lane, node=node, quote=quote_at(texts[lane], mark.start, mark.end)
@@ -281,7 +275,7 @@ def _dependency(
     coined = None
     if link.coin is not None:
         coined = CoinedChoice(
-            choice_id=mark_id,
+            choice_id=link.mark,
             text=link.coin.name,
             entropy_bits=link.coin.bits,
             alternatives=link.coin.pool,

@@ -39,20 +39,25 @@ class Spot:
 
 
 def spots(lane: LaneDraft, piece: Piece, meter: Meter) -> list[Spot]:
-    """Every place in the lane that does not part a fact from what is said about it.
+    """Every place behind a fact that does not part it from what is said about it.
 
-    Only places behind all coined words: what is placed stays where it is.
+    Only places behind all coined words: what is placed stays where it is. A paragraph has one name.
     """
     mark = piece.marks[0]
     before = meter.estimate(" " + piece.text[: mark.start].rstrip())
     found: list[Spot] = []
     tokens = 0
     for number, node in enumerate(lane.nodes):
+        told = taken = False
         for index, here in enumerate(node.pieces):
             tokens += meter.estimate((PARAGRAPH_BREAK if not index and number else " ") + here.text)
-            if any(mark.kind in ("coin", "use") for mark in here.marks):
+            kinds = {mark.kind for mark in here.marks}
+            told |= "fact" in kinds
+            if kinds & {"coin", "use"}:
                 found.clear()
-            if index + 1 == len(node.pieces) or node.pieces[index + 1].marks:
+                taken = True
+            last = index + 1 == len(node.pieces) or node.pieces[index + 1].marks
+            if told and last and not taken:
                 found.append(Spot(number, index + 1, tokens + before))
     return found
 
