@@ -131,6 +131,39 @@ def drill(
     print(out / "model")
 
 
+@app.command("states")
+def states(
+    records: Annotated[Path, typer.Argument(help="A compiled corpus; its training split is read.")],
+    model: Annotated[Path, typer.Option("--model", help="Any model on the trunk.")],
+    cache: Annotated[Path, typer.Option(help="As training.trunk_cache.directory names it.")],
+    part: Annotated[int, typer.Option(min=1, help="Which part of the documents.")] = 1,
+    parts: Annotated[int, typer.Option(min=1, help="How many parts there are.")] = 1,
+) -> None:
+    """Read a corpus through the frozen trunk once; runs that name the cache find its states."""
+    from rich.progress import track
+
+    from pdt.config import TrunkCacheConfig
+    from pdt.errors import UsageError
+    from pdt.model.store import load_model
+    from pdt.records.batch import RecordShards
+    from pdt.study.states import keep_states
+    from pdt.terms import Split
+    from pdt.training.preflight import check_records
+    from pdt.training.trunk_cache import TrunkCache
+
+    if part > parts:
+        raise UsageError(f"There is no part {part} of {parts}. Give --part 1 to {parts}.")
+    student = load_model(model)
+    shards = RecordShards(records, split=Split.TRAIN)
+    check_records(student, shards)
+    kept = TrunkCache(cache, TrunkCacheConfig().max_bytes, student)
+    count = len(range(part - 1, len(shards), parts))
+    reading = keep_states(student, shards, kept, part=part, parts=parts)
+    for _ in track(reading, "reading", total=count, console=Console(stderr=True)):
+        pass
+    print(kept.describe())
+
+
 def _told(console: Console, steps: int) -> Callable[[int, dict[str, float]], None]:
     """Prints every tenth step."""
 

@@ -10,13 +10,17 @@ from pathlib import Path
 
 from pdt.config import TrainingConfig, load_config
 from pdt.study.recipe import CONDITIONS, DrillRecipe, Recipe, TrunkRecipe
+from pdt.study.states import part_file
 from pdt.terms import NotesCondition, Split
 from pdt.training.checkpoint import checkpoint_path
 from pdt.training.curriculum import stages_of
 
-TRAINING, PLANNING, READING = 0.5, 0.012, 0.15
-"""Seconds a document on one core of the build machine: with lanes, the planner alone, and on top of
-that the trunk where a document is read for the first time."""
+TRAINING, PLANNING, READING = 0.45, 0.012, 0.15
+"""Seconds a document on one core of the build machine: with lanes, the planner alone, and the trunk
+where a document is read for the first time."""
+READERS = 2
+"""Commands that share out the reading."""
+TRUNK_STATES = "trunk-states"
 
 
 @dataclass(frozen=True)
@@ -119,13 +123,17 @@ def _trunk(trunk: TrunkRecipe, preset: str, out: Path, stories: Path) -> Step:
 
 
 def _seed(recipe: Recipe, out: Path, seed: int) -> Iterator[Step]:
-    for condition in CONDITIONS:
-        if recipe.drill is None:
-            yield _run(recipe, out, seed, condition, recipe.begin[condition])
-            continue
-        start, drilled = _from_nothing(recipe, recipe.drill, out, seed, condition)
-        run = _run(recipe, out, seed, condition, str(drilled.result), after=(drilled.name,))
-        yield from (start, drilled, run)
+    begin, after = recipe.begin, [f"records {recipe.train}"]
+    if recipe.drill is not None:
+        prepared = [_from_nothing(recipe, recipe.drill, out, seed, c) for c in CONDITIONS]
+        drills = [drill for _, drill in prepared]
+        states = _states(recipe, out)
+        yield from (start for start, _ in prepared)
+        yield from drills
+        yield from states if seed == 0 else ()
+        begin = {c: str(drill.result) for c, drill in zip(CONDITIONS, drills, strict=True)}
+        after += [step.name for step in (*drills, *states)]
+    yield from (_run(recipe, out, seed, c, begin[c], tuple(after)) for c in CONDITIONS)
     bus, control = (last_checkpoint(recipe, out, seed, condition) for condition in CONDITIONS)
     verdict = verdict_of(out, seed)
     yield Step(
@@ -145,11 +153,31 @@ def _seed(recipe: Recipe, out: Path, seed: int) -> Iterator[Step]:
     )  # fmt: skip
 
 
+def _states(recipe: Recipe, out: Path) -> list[Step]:
+    """The training documents, shared out and read through the trunk once for all runs."""
+    model, cache = _start_model(out, 0, CONDITIONS[0]), out / TRUNK_STATES
+    corpora = (recipe.corpora[part] for part in recipe.records[recipe.train])
+    documents = sum(corpus.count for corpus in corpora if corpus.split is Split.TRAIN)
+    return [
+        Step(
+            f"trunk states {part} of {READERS}",
+            (
+                "study", "states", str(out / "records" / recipe.train), "--model", str(model),
+                "--cache", str(cache), "--part", str(part), "--parts", str(READERS),
+            ),
+            part_file(cache, part, READERS),
+            READING * documents / READERS,
+            after=(f"seed 0 {CONDITIONS[0].value} start", f"records {recipe.train}"),
+        )
+        for part in range(1, READERS + 1)
+    ]  # fmt: skip
+
+
 def _from_nothing(
     recipe: Recipe, drill: DrillRecipe, out: Path, seed: int, condition: NotesCondition
 ) -> tuple[Step, Step]:
     """An untrained model on the adapted trunk, and its drill."""
-    model = out / f"seed-{seed}" / "start" / condition.value
+    model = _start_model(out, seed, condition)
     start = Step(
         f"seed {seed} {condition.value} start",
         (
@@ -180,14 +208,14 @@ def _run(
     seed: int,
     condition: NotesCondition,
     model: str,
-    after: tuple[str, ...] = (),
+    after: tuple[str, ...],
 ) -> Step:
     """The four stages, from `model` on."""
     directory = _run_directory(out, seed, condition)
     settings = [
         *_settings(recipe, condition),
         f"training.seed={seed}",
-        f"training.trunk_cache.directory={out / 'trunk-states'}",
+        f"training.trunk_cache.directory={out / TRUNK_STATES}",
         "notes.codebook_start=drawn",  # the codes of the drill stay: they mean something by now
     ]
     return Step(
@@ -197,8 +225,8 @@ def _run(
             "--preset", recipe.preset, "--out", str(directory), *_set(settings),
         ),
         last_checkpoint(recipe, out, seed, condition),
-        _seconds(recipe, seed),
-        after=(*after, f"records {recipe.train}"),
+        _seconds(recipe),
+        after=after,
         resume=("--resume",),
         work=directory,
         left_behind="step-*",
@@ -213,20 +241,20 @@ def _run_directory(out: Path, seed: int, condition: NotesCondition) -> Path:
     return out / f"seed-{seed}" / condition.value / "run"
 
 
-def _seconds(recipe: Recipe, seed: int) -> float:
-    """By document; later seeds find the trunk's states of every document in the cache."""
+def _start_model(out: Path, seed: int, condition: NotesCondition) -> Path:
+    return out / f"seed-{seed}" / "start" / condition.value
+
+
+def _seconds(recipe: Recipe) -> float:
+    """By document, with the trunk's states at hand."""
     training = _training(recipe)
-    corpora = (recipe.corpora[part] for part in recipe.records[recipe.train])
-    unread = sum(c.count for c in corpora if c.split is Split.TRAIN) if seed == 0 else 0
-    seconds = 0.0
-    for stage in stages_of(training):
-        size = training.optimizer.batch_documents * training.optimizer.accumulation
-        documents = (stage.stop_step - stage.first_step) * size
-        first = min(unread, documents)
-        unread -= first
-        alone = PLANNING * documents + READING * first
-        seconds += TRAINING * documents if len(stage.trains) > 1 else alone
-    return seconds
+    size = training.optimizer.batch_documents * training.optimizer.accumulation
+    return sum(
+        (stage.stop_step - stage.first_step)
+        * size
+        * (TRAINING if len(stage.trains) > 1 else PLANNING)
+        for stage in stages_of(training)
+    )
 
 
 def _training(recipe: Recipe) -> TrainingConfig:

@@ -1,0 +1,38 @@
+"""Read a study's documents through the frozen trunk once, before any run wants their states.
+
+The two runs of a seed take the documents in one order: each would compute what the other is about
+to keep. Shared out beforehand, a document is read once.
+
+Paper: §3.1 (the trunk never changes).
+"""
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from pdt.errors import PdtError
+from pdt.model.pdt import ParallelDecoder
+from pdt.provenance import write_json
+from pdt.records.batch import RecordShards, collate
+from pdt.training.trunk_cache import TrunkCache
+from pdt.training.trunk_states import TrunkReader
+
+
+def part_file(cache: Path, part: int, parts: int) -> Path:
+    """There when the part is whole."""
+    return cache / f"part-{part}-of-{parts}.json"
+
+
+def keep_states(
+    model: ParallelDecoder, shards: RecordShards, cache: TrunkCache, *, part: int, parts: int
+) -> Iterator[int]:
+    """Keep every `parts`-th document's states, from the `part`-th on; yields how many are kept."""
+    reader = TrunkReader(model, cache)
+    count = 0
+    for count, row in enumerate(islice(shards.rows(), part - 1, None, parts), 1):
+        reader.read(collate([row]), with_targets=True)
+        if not cache.open:
+            raise PdtError(f"{cache.describe()}.\nGive another --cache, or make room.")
+        yield count
+    file = part_file(cache.directory, part, parts)
+    write_json(file, {"records": shards.digest, "documents": count})
