@@ -9,11 +9,12 @@ import pytest
 import torch
 
 from pdt.config import PdtConfig, edit_config
-from pdt.errors import UsageError
+from pdt.errors import PdtError, UsageError
 from pdt.model.build import random_model
 from pdt.model.pdt import ParallelDecoder
 from pdt.model.trunk import Trunk
 from pdt.records.batch import RecordBatch, RecordShards
+from pdt.study.states import keep_states, part_file
 from pdt.terms import Loss, PlanCondition
 from pdt.training.assignment import assign_lanes
 from pdt.training.loop import Trainer
@@ -245,3 +246,31 @@ def test_two_processes_share_a_directory(records: Records, tmp_path: Path) -> No
     assert [worker.exitcode for worker in workers] == [0, 0]
     assert len(list(tmp_path.glob("*/*.safetensors"))) == 20
     assert not list(tmp_path.glob("*/.*"))
+
+
+@pytest.mark.paper("§3.1")
+def test_documents_shared_out_beforehand_are_all_found_by_a_run(
+    records: Records, model: ParallelDecoder, tmp_path: Path
+) -> None:
+    shards = records[0]
+    for part, documents in ((1, 2), (2, 1)):
+        cache = cache_of(reader(model, tmp_path))
+        assert list(keep_states(model, shards, cache, part=part, parts=2))[-1] == documents
+        assert cache.hits + cache.misses == documents
+        assert json.loads(part_file(tmp_path, part, 2).read_text()) == {
+            "records": shards.digest,
+            "documents": documents,
+        }
+    run = reader(model, tmp_path)
+    for batch in shards.batches(2, seed=0):
+        run.read(batch, with_targets=True)
+    assert (cache_of(run).hits, cache_of(run).misses) == (len(shards), 0)
+
+
+def test_a_full_cache_is_no_whole_part(
+    records: Records, model: ParallelDecoder, tmp_path: Path
+) -> None:
+    cache = cache_of(reader(model, tmp_path, max_bytes=10))
+    with pytest.raises(PdtError, match=r"it is full\.\nGive another --cache"):
+        list(keep_states(model, records[0], cache, part=1, parts=1))
+    assert not part_file(tmp_path, 1, 1).exists()

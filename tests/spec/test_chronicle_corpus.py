@@ -169,16 +169,32 @@ def test_coined_choices_are_uniform(bits: int) -> None:
 
 
 def test_several_coins_have_nouns_and_words_of_their_own() -> None:
-    dials = (*ALL_COINED, "bits=[1,2]", "lags=[1,2]", "least_coins=3", "coins=4", "receivers=2")
+    dials = (*ALL_COINED, "bits=[1,2]", "lags=[1,2]", "least_coins=3", "coins=3", "dropped_facts=0")
     for document in nano(20, *dials):
         coined = {
             d.coined.choice_id: d.coined for d in document.taught.answer.dependencies if d.coined
         }
-        assert 3 <= len(coined) <= 4
+        assert len(coined) == 3
         words = [word for choice in coined.values() for word in choice.alternatives]
         assert len(words) == len(set(words))
         asked = document.taught.answer.request.count(" is named.")
         assert asked == len(coined)
+
+
+def test_the_request_says_with_which_fact_a_thing_is_named_and_a_paragraph_has_one_name() -> None:
+    dials = (*ALL_COINED, "bits=[1,2]", "lags=[1,2]", "coins=2", "receivers=2", "cue_first=true")
+    for document in nano(60, *dials):
+        answer, cues = document.taught.answer, {f.id: f.deed.cue for f in document.world.facts}
+        asked, named = answer.request, set()
+        for dependency in answer.dependencies:
+            for end, again in ((dependency.owner, ""), (dependency.receiver, " again")):
+                text = answer.sections[end.lane].text[: end.quote.start]
+                noun = text.split()[-3]
+                cue = max(cues.values(), key=lambda cue: text.rfind(f"as for the {cue}"))
+                article = "the" if again else "an" if noun[0] in "AEIOU" else "a"
+                assert f" With the {cue} {article} {noun} is named{again}." in asked
+                named.add((end.lane, end.node, noun))
+        assert len({(lane, node) for lane, node, _ in named}) == len(named)
 
 
 def test_the_noun_before_a_coined_word_tells_its_entropy_and_nothing_more() -> None:
