@@ -14,11 +14,12 @@ import torch
 
 from pdt.config import edit_config
 from pdt.contract import Contract
-from pdt.errors import BindingMismatch, PdtError, UsageError
+from pdt.errors import BindingMismatch, CorruptFile, PdtError, UsageError
 from pdt.evaluation.conditions import COINED, GENERATED, SCORED, Weights
 from pdt.evaluation.exact import ExactScreen, read_claim
 from pdt.evaluation.execution import Execution
 from pdt.evaluation.page import render_page
+from pdt.evaluation.parts import Parts
 from pdt.evaluation.report import MADE_BY, conclude, write_report
 from pdt.evaluation.results import Raw, Results, read_raw, read_results, write_raw
 from pdt.evaluation.run import Evaluation, check_budgets
@@ -57,6 +58,45 @@ def ran(corpus: RecordShards, tmp_path_factory: pytest.TempPathFactory) -> Ran:
     config = {"settings": settings.model_dump(mode="json")}
     write_report(out, raw, results, config=config, inputs={"bus": "0" * 64})
     return raw, results, out
+
+
+def test_a_killed_evaluation_goes_on_to_the_same_numbers(
+    ran: Ran, corpus: RecordShards, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings, out, what = small_settings(corpus.config), tmp_path / "out", {"records": "these"}
+
+    def begin(made: Callable[[str], None]) -> Raw:
+        torch.manual_seed(0)
+        parts = Parts(out, what)
+        write = parts.write
+
+        def watched(name: str, raw: Raw) -> None:
+            made(name)
+            write(name, raw)
+
+        monkeypatch.setattr(parts, "write", watched)
+        evaluation = Evaluation(
+            corpus, small_models(), settings, {"exact": ExactScreen()}, parts=parts
+        )
+        return evaluation.run(*evaluation.batches())
+
+    def killed(name: str) -> None:
+        made.append(name)
+        if name == "coined-0000":
+            raise KeyboardInterrupt
+
+    made: list[str] = []
+    with pytest.raises(KeyboardInterrupt):
+        begin(killed)
+    whole, later = ran[0], begin(made.append)
+    assert made == ["batch-0000", "coined-0000", "coined-0000"]
+    for kind in ("documents", "written", "likelihoods", "coined", "judgments"):
+        assert getattr(later, kind) == getattr(whole, kind)
+    with pytest.raises(UsageError, match="the beginning of another evaluation"):
+        Parts(out, {"records": "others"})
+    next((tmp_path / ".out.begun" / "batch-0000").glob("*.jsonl")).write_text("{}")
+    with pytest.raises(CorruptFile):
+        begin(made.append)
 
 
 @pytest.mark.paper("§7.1", "Table 3")

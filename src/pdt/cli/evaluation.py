@@ -13,6 +13,7 @@ from pdt.terms import Split
 
 if TYPE_CHECKING:
     from pdt.evaluation.calibration import Calibration
+    from pdt.evaluation.held_out import HeldOutBatch
     from pdt.evaluation.judgments import Screen
     from pdt.evaluation.results import Raw, Results
     from pdt.evaluation.run import Evaluation
@@ -65,13 +66,17 @@ def run(
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Write under every condition, score, and report. Exit code 1 when a gate is unmet."""
+    """Write under every condition, score, and report. Exit code 1 when a gate is unmet.
+
+    The same command goes on where a killed one stopped.
+    """
     from pdt.evaluation.conditions import Weights
     from pdt.evaluation.longform import LongformLimits
+    from pdt.evaluation.parts import Parts
     from pdt.evaluation.report import all_met, conclude, write_report
     from pdt.evaluation.results import EvaluationSettings
     from pdt.evaluation.run import Evaluation, check_budgets, load_for_evaluation
-    from pdt.provenance import MANIFEST, refuse_existing, sha256_file
+    from pdt.provenance import MANIFEST, code_revision, refuse_existing, sha256_file
     from pdt.records.batch import RecordShards
     from pdt.terms import NotesCondition
 
@@ -101,16 +106,20 @@ def run(
             "resamples": resamples,
         }
     )
-    evaluation = Evaluation(shards, models, settings, screens, calibration=frozen)
-    raw = _with_progress(evaluation)
-    results = conclude(raw, settings, digests)
     config = {
         "settings": settings.model_dump(mode="json"),
         "model": bus.config.model_dump(mode="json"),
         "calibration": None if frozen is None else frozen.model_dump(mode="json"),
     }
     inputs = {"records": sha256_file(records / MANIFEST), **digests}
+    evaluation = Evaluation(shards, models, settings, screens, calibration=frozen)
+    batches = evaluation.batches()
+    what = {"config": config, "inputs": inputs, "code_revision": code_revision()}
+    evaluation.parts = Parts(out, what)
+    raw = _with_progress(evaluation, *batches)
+    results = conclude(raw, settings, digests)
     write_report(out, raw, results, config=config, inputs=inputs)
+    evaluation.parts.remove()
     _show(results, out, as_json)
     if not all_met(results.gates):
         raise typer.Exit(1)
@@ -266,7 +275,9 @@ def _screens(
     return screens, frozen
 
 
-def _with_progress(evaluation: "Evaluation") -> "Raw":
+def _with_progress(
+    evaluation: "Evaluation", batches: "list[HeldOutBatch]", coined: "list[HeldOutBatch]"
+) -> "Raw":
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -279,7 +290,6 @@ def _with_progress(evaluation: "Evaluation") -> "Raw":
         TextColumn("{task.description:<40}"), BarColumn(), MofNCompleteColumn(),
         TimeRemainingColumn(),
     )  # fmt: skip
-    batches, coined = evaluation.batches()
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task("reading", total=evaluation.steps(batches, coined))
 

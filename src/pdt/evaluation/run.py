@@ -26,6 +26,7 @@ from pdt.evaluation.generate import draw_words, write_batch
 from pdt.evaluation.held_out import HeldOutBatch, coined_batches, held_out_batches
 from pdt.evaluation.judgments import Judgment, Screen
 from pdt.evaluation.latency import measure_execution, peak_memory
+from pdt.evaluation.parts import Parts
 from pdt.evaluation.plans import AddressedPlans, given_plans, learned_plans, read_batch
 from pdt.evaluation.results import EvaluationSettings, Raw
 from pdt.evaluation.score import Scorer
@@ -42,6 +43,7 @@ from pdt.training.preflight import check_records
 Progress = Callable[[str, int], None]
 """What is done now, and how many documents more are done with it."""
 EXECUTION_DOCUMENTS = 8
+BATCH, COINED_BATCH = "batch", "coined"
 UNMATCHED = (
     "notes.condition", "notes.codebook_start", "trunk.source", "records.", "sources.", "teacher.",
     "cluster.", "training.watch.", "training.trunk_cache.", "training.recompute",
@@ -68,6 +70,8 @@ class Evaluation:
     screens: Mapping[str, Screen]
     calibration: Calibration | None = None
     """Of the NLI screen; a document it has seen is not evaluated on."""
+    parts: Parts | None = None
+    """Where finished batches are kept until the end."""
     progress: Progress = lambda label, documents: None
     raw: Raw = field(default_factory=Raw)
 
@@ -91,11 +95,13 @@ class Evaluation:
 
     def steps(self, batches: Sequence[HeldOutBatch], coined: Sequence[HeldOutBatch]) -> int:
         """How many document runs there are, for a progress bar."""
-        documents = sum(len(batch.documents) for batch in batches)
-        with_choice = sum(len(batch.documents) for batch in coined)
-        return documents * (len(self.conditions) + len(self.scored)) + with_choice * len(
-            self.coined
+        return sum(self._runs(batch, BATCH) for batch in batches) + sum(
+            self._runs(batch, COINED_BATCH) for batch in coined
         )
+
+    def _runs(self, batch: HeldOutBatch, kind: str) -> int:
+        conditions = (*self.conditions, *self.scored) if kind == BATCH else self.coined
+        return len(batch.documents) * len(conditions)
 
     def batches(self) -> tuple[list[HeldOutBatch], list[HeldOutBatch]]:
         """All documents, and those in which something is coined."""
@@ -110,37 +116,69 @@ class Evaluation:
         return batches, coined_batches(self.shards, self.tokenizer, documents=count, size=size)
 
     def run(self, batches: Sequence[HeldOutBatch], coined: Sequence[HeldOutBatch]) -> Raw:
-        """Everything that is measured, in memory."""
-        seconds = written = 0.0
-        for batch in batches:
-            self.raw.documents += batch.documents
-            prepared = self._prepare(batch)
-            for condition in self.conditions:
-                begun = time.perf_counter()
-                self.raw.written += self._write(batch, condition, prepared)
-                seconds += time.perf_counter() - begun
-                written += len(batch.documents)
-            scorers = {
-                weights: Scorer(self.models[weights], batch, ready.plans, ready.read)
-                for weights, ready in prepared.items()
-            }
-            for condition in self.scored:
-                label = f"likelihood, {condition.title}"
-                self.progress(label, 0)
-                self.raw.likelihoods += scorers[condition.weights].score(condition)
-                self.progress(label, len(batch.documents))
-        for batch in coined:
-            prepared = self._prepare(batch)
-            words = draw_words(batch.documents, self.settings.seed)
-            for condition in self.coined:
-                self.raw.coined += self._write(batch, condition, prepared, words)
+        """Everything that is measured; a batch that was measured before is taken as it is."""
+        found = [self._part(BATCH, n, batch, self._measure) for n, batch in enumerate(batches)]
+        found += [self._part(COINED_BATCH, n, batch, self._coin) for n, batch in enumerate(coined)]
+        for part in found:
+            self.raw.documents += part.documents
+            self.raw.written += part.written
+            self.raw.likelihoods += part.likelihoods
+            self.raw.coined += part.coined
         self._judge()
+        ledgers = [(len(p.written), p.execution) for p in found if p.execution and p.written]
+        seconds = sum(written / ledger.documents_per_second for written, ledger in ledgers)
         self.raw.execution = Execution(
             runs=tuple(self._execution(batches[0])),
-            peak_memory_bytes=peak_memory(),
-            documents_per_second=written / seconds if seconds else 0.0,
+            peak_memory_bytes=max(peak_memory(), *(e.peak_memory_bytes for _, e in ledgers)),
+            documents_per_second=len(self.raw.written) / seconds if seconds else 0.0,
         )
         return self.raw
+
+    def _part(
+        self, kind: str, number: int, batch: HeldOutBatch, make: Callable[[HeldOutBatch], Raw]
+    ) -> Raw:
+        name = f"{kind}-{number:04d}"
+        if self.parts is None:
+            return make(batch)
+        if name in self.parts:
+            self.progress("measured before", self._runs(batch, kind))
+            return self.parts.read(name)
+        raw = make(batch)
+        self.parts.write(name, raw)
+        return raw
+
+    def _measure(self, batch: HeldOutBatch) -> Raw:
+        """Free generation and teacher forcing under every condition."""
+        raw = Raw(documents=list(batch.documents))
+        prepared = self._prepare(batch)
+        begun = time.perf_counter()
+        for condition in self.conditions:
+            raw.written += self._write(batch, condition, prepared)
+        seconds = time.perf_counter() - begun
+        scorers = {
+            weights: Scorer(self.models[weights], batch, ready.plans, ready.read)
+            for weights, ready in prepared.items()
+        }
+        for condition in self.scored:
+            label = f"likelihood, {condition.title}"
+            self.progress(label, 0)
+            raw.likelihoods += scorers[condition.weights].score(condition)
+            self.progress(label, len(batch.documents))
+        raw.execution = Execution(
+            runs=(),
+            peak_memory_bytes=peak_memory(),
+            documents_per_second=len(raw.written) / seconds,
+        )
+        return raw
+
+    def _coin(self, batch: HeldOutBatch) -> Raw:
+        """Free generation in which owners coin the words that were drawn for them."""
+        raw = Raw()
+        prepared = self._prepare(batch)
+        words = draw_words(batch.documents, self.settings.seed)
+        for condition in self.coined:
+            raw.coined += self._write(batch, condition, prepared, words)
+        return raw
 
     def _prepare(self, batch: HeldOutBatch) -> dict[Weights, _Prepared]:
         """What every condition of a checkpoint shares: the prompts as read, and the plans."""
