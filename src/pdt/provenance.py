@@ -141,6 +141,14 @@ def read_json_object(path: Path) -> dict[str, Any]:
     return value
 
 
+def code_digest() -> str:
+    """Of every Python file of the package: the code that runs, committed or not."""
+    root = Path(__file__).parent
+    return sha256_json(
+        {str(path.relative_to(root)): sha256_file(path) for path in sorted(root.rglob("*.py"))}
+    )
+
+
 def code_revision() -> str:
     """The git revision of the running code, `+changes` when the tree is not clean, or `unknown`."""
     here = Path(__file__).parent

@@ -14,12 +14,12 @@ import torch
 
 from pdt.config import edit_config
 from pdt.contract import Contract
-from pdt.errors import BindingMismatch, CorruptFile, PdtError, UsageError
+from pdt.errors import BindingMismatch, PdtError, UsageError
 from pdt.evaluation.conditions import COINED, GENERATED, SCORED, Weights
 from pdt.evaluation.exact import ExactScreen, read_claim
 from pdt.evaluation.execution import Execution
 from pdt.evaluation.page import render_page
-from pdt.evaluation.parts import Parts
+from pdt.evaluation.parts import Parts, kept_parts
 from pdt.evaluation.report import MADE_BY, conclude, write_report
 from pdt.evaluation.results import Raw, Results, read_raw, read_results, write_raw
 from pdt.evaluation.run import Evaluation, check_budgets
@@ -29,6 +29,7 @@ from pdt.model.pdt import ParallelDecoder
 from pdt.model.store import save_model
 from pdt.provenance import MANIFEST, write_manifest
 from pdt.records.batch import RecordShards
+from pdt.training.lock import hold_run
 from tests.conftest import open_model
 from tests.evaluations import chronicle_shards, small_config, small_settings
 
@@ -61,42 +62,41 @@ def ran(corpus: RecordShards, tmp_path_factory: pytest.TempPathFactory) -> Ran:
 
 
 def test_a_killed_evaluation_goes_on_to_the_same_numbers(
-    ran: Ran, corpus: RecordShards, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    corpus: RecordShards, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings, out, what = small_settings(corpus.config), tmp_path / "out", {"records": "these"}
+    settings = small_settings(corpus.config, batch=2, conditions=("oracle", "learned"))
+    out, what, made = tmp_path / "out", {"records": "these"}, list[str]()
+    plain = Parts.write
 
-    def begin(made: Callable[[str], None]) -> Raw:
+    def run(killed_at: str, of: dict[str, str] = what) -> Raw:
+        def write(parts: Parts, name: str, raw: Raw) -> None:
+            made.append(name)
+            if name == killed_at:
+                raise KeyboardInterrupt
+            plain(parts, name, raw)
+
+        monkeypatch.setattr(Parts, "write", write)
         torch.manual_seed(0)
-        parts = Parts(out, what)
-        write = parts.write
+        evaluation = Evaluation(corpus, small_models(), settings, {"exact": ExactScreen()})
+        with kept_parts(out, of) as evaluation.parts:
+            return evaluation.run(*evaluation.batches())
 
-        def watched(name: str, raw: Raw) -> None:
-            made(name)
-            write(name, raw)
-
-        monkeypatch.setattr(parts, "write", watched)
-        evaluation = Evaluation(
-            corpus, small_models(), settings, {"exact": ExactScreen()}, parts=parts
-        )
-        return evaluation.run(*evaluation.batches())
-
-    def killed(name: str) -> None:
-        made.append(name)
-        if name == "coined-0000":
-            raise KeyboardInterrupt
-
-    made: list[str] = []
+    whole = run("")
+    parts, begun = list(made), tmp_path / ".out.begun"
+    assert parts == ["batch-0000", "batch-0001", "coined-0000"]
+    assert not begun.exists()
     with pytest.raises(KeyboardInterrupt):
-        begin(killed)
-    whole, later = ran[0], begin(made.append)
-    assert made == ["batch-0000", "coined-0000", "coined-0000"]
+        run("coined-0000")
+    with pytest.raises(UsageError, match="the beginning of another evaluation"):
+        run("", {"records": "others"})
+    with hold_run(begun), pytest.raises(UsageError, match="Another process is evaluating"):
+        run("")
+    (begun / "batch-0001" / "generations.jsonl").write_text("{}")  # damaged: measured again
+    made.clear()
+    later = run("")
+    assert made == parts[1:] and not begun.exists()
     for kind in ("documents", "written", "likelihoods", "coined", "judgments"):
         assert getattr(later, kind) == getattr(whole, kind)
-    with pytest.raises(UsageError, match="the beginning of another evaluation"):
-        Parts(out, {"records": "others"})
-    next((tmp_path / ".out.begun" / "batch-0000").glob("*.jsonl")).write_text("{}")
-    with pytest.raises(CorruptFile):
-        begin(made.append)
 
 
 @pytest.mark.paper("§7.1", "Table 3")
@@ -457,4 +457,4 @@ def test_a_wrong_call_is_refused_and_leaves_nothing(corpus: RecordShards, tmp_pa
     )  # fmt: skip
     assert many.returncode == 2
     assert "holds 4 documents of the split test; 5 are asked for" in many.stderr
-    assert not out.exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["control"]

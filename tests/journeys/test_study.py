@@ -22,10 +22,8 @@ def test_every_effect_goes_the_way_the_paper_says(tmp_path: Path) -> None:
     directions = [Direction.model_validate(found) for found in summary["directions"]]
     wrong = {direction.effect for direction in directions if not direction.right}
     assert len(directions) == 9 and bool(wrong) == bool(done.returncode)
-    # Two or three documents write a coined word twice in free generation: too few to hold. And a
-    # test does not judge by the clock.
-    not_held = {"lanes agree on names they heard", "packed lanes answer sooner than serial ones"}
-    assert wrong <= not_held, done.stderr
+    # A test does not judge by the clock.
+    assert wrong <= {"packed lanes answer sooner than serial ones"}, done.stderr
     verdict = tmp_path / "study" / "seed-0" / "verdict"
     verified = [sys.executable, "-m", "pdt", "verify", str(verdict)]
     assert subprocess.run(verified, capture_output=True, timeout=300).returncode == 0

@@ -37,6 +37,14 @@ def test_bus_and_self_only_are_the_same_commands_but_for_the_condition() -> None
     assert bus == control and len(bus) == 3
 
 
+def test_the_trunk_is_read_once_before_any_run() -> None:
+    steps = steps_of(load_recipe("nano"), Path("study"), seeds=2, stories=Path("data"))
+    readers = {step.name for step in steps if step.command[:2] == ("study", "states")}
+    runs = [step for step in steps if step.command[:2] == ("train", "run")]
+    assert len(readers) == 2 and len(runs) == 4
+    assert all(readers <= set(run.after) for run in runs)
+
+
 def test_the_quick_study_goes_on_from_the_models_in_the_package() -> None:
     full, quick = load_recipe("nano"), load_recipe("nano-quick")
     assert quick.corpora["test"].dials == full.corpora["test"].dials

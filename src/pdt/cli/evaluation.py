@@ -72,11 +72,11 @@ def run(
     """
     from pdt.evaluation.conditions import Weights
     from pdt.evaluation.longform import LongformLimits
-    from pdt.evaluation.parts import Parts
+    from pdt.evaluation.parts import kept_parts
     from pdt.evaluation.report import all_met, conclude, write_report
     from pdt.evaluation.results import EvaluationSettings
     from pdt.evaluation.run import Evaluation, check_budgets, load_for_evaluation
-    from pdt.provenance import MANIFEST, code_revision, refuse_existing, sha256_file
+    from pdt.provenance import MANIFEST, code_digest, refuse_existing, sha256_file
     from pdt.records.batch import RecordShards
     from pdt.terms import NotesCondition
 
@@ -114,12 +114,12 @@ def run(
     inputs = {"records": sha256_file(records / MANIFEST), **digests}
     evaluation = Evaluation(shards, models, settings, screens, calibration=frozen)
     batches = evaluation.batches()
-    what = {"config": config, "inputs": inputs, "code_revision": code_revision()}
-    evaluation.parts = Parts(out, what)
-    raw = _with_progress(evaluation, *batches)
-    results = conclude(raw, settings, digests)
-    write_report(out, raw, results, config=config, inputs=inputs)
-    evaluation.parts.remove()
+    texts = [document.text_sha256 for some in batches for b in some for document in b.documents]
+    what = {"config": config, "inputs": inputs, "documents": texts, "code": code_digest()}
+    with kept_parts(out, what) as evaluation.parts:
+        raw = _with_progress(evaluation, *batches)
+        results = conclude(raw, settings, digests)
+        write_report(out, raw, results, config=config, inputs=inputs)
     _show(results, out, as_json)
     if not all_met(results.gates):
         raise typer.Exit(1)

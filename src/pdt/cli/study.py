@@ -142,13 +142,14 @@ def states(
     """Read a corpus through the frozen trunk once; runs that name the cache find its states."""
     from rich.progress import track
 
-    from pdt.config import TrunkCacheConfig
     from pdt.errors import UsageError
     from pdt.model.store import load_model
     from pdt.records.batch import RecordShards
     from pdt.study.states import keep_states
     from pdt.terms import Split
+    from pdt.training.engine import compute_dtype, place_trunk
     from pdt.training.preflight import check_records
+    from pdt.training.ranks import Ranks
     from pdt.training.trunk_cache import TrunkCache
 
     if part > parts:
@@ -156,7 +157,9 @@ def states(
     student = load_model(model)
     shards = RecordShards(records, split=Split.TRAIN)
     check_records(student, shards)
-    kept = TrunkCache(cache, TrunkCacheConfig().max_bytes, student)
+    training, device = student.config.training, Ranks().device
+    place_trunk(student, compute_dtype(training.dtype, device), device)  # as a run computes it
+    kept = TrunkCache(cache, training.trunk_cache.max_bytes, student)
     count = len(range(part - 1, len(shards), parts))
     reading = keep_states(student, shards, kept, part=part, parts=parts)
     for _ in track(reading, "reading", total=count, console=Console(stderr=True)):

@@ -6,6 +6,7 @@ Paper: §7, Table 3.
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -43,13 +44,22 @@ from pdt.training.preflight import check_records
 Progress = Callable[[str, int], None]
 """What is done now, and how many documents more are done with it."""
 EXECUTION_DOCUMENTS = 8
-BATCH, COINED_BATCH = "batch", "coined"
 UNMATCHED = (
     "notes.condition", "notes.codebook_start", "trunk.source", "records.", "sources.", "teacher.",
     "cluster.", "training.watch.", "training.trunk_cache.", "training.recompute",
     "training.save_steps", "training.keep_checkpoints",
 )  # fmt: skip
 """May differ between a bus checkpoint and its control: no plan path, objective or budget."""
+
+
+@dataclass(frozen=True)
+class _Job:
+    """One batch of documents under all its conditions."""
+
+    name: str
+    measure: Callable[[], Raw]
+    runs: int
+    """Documents times conditions."""
 
 
 @dataclass(frozen=True)
@@ -95,13 +105,21 @@ class Evaluation:
 
     def steps(self, batches: Sequence[HeldOutBatch], coined: Sequence[HeldOutBatch]) -> int:
         """How many document runs there are, for a progress bar."""
-        return sum(self._runs(batch, BATCH) for batch in batches) + sum(
-            self._runs(batch, COINED_BATCH) for batch in coined
-        )
+        return sum(job.runs for job in self._jobs(batches, coined))
 
-    def _runs(self, batch: HeldOutBatch, kind: str) -> int:
-        conditions = (*self.conditions, *self.scored) if kind == BATCH else self.coined
-        return len(batch.documents) * len(conditions)
+    def _jobs(
+        self, batches: Sequence[HeldOutBatch], coined: Sequence[HeldOutBatch]
+    ) -> list["_Job"]:
+        """Free generation and teacher forcing, then the words that were drawn for their owners."""
+        conditions = len(self.conditions) + len(self.scored)
+        return [
+            _Job(f"{name}-{number:04d}", partial(measure, batch), runs * len(batch.documents))
+            for name, measure, runs, all_batches in (
+                ("batch", self._measure, conditions, batches),
+                ("coined", self._coin, len(self.coined), coined),
+            )
+            for number, batch in enumerate(all_batches)
+        ]
 
     def batches(self) -> tuple[list[HeldOutBatch], list[HeldOutBatch]]:
         """All documents, and those in which something is coined."""
@@ -117,34 +135,31 @@ class Evaluation:
 
     def run(self, batches: Sequence[HeldOutBatch], coined: Sequence[HeldOutBatch]) -> Raw:
         """Everything that is measured; a batch that was measured before is taken as it is."""
-        found = [self._part(BATCH, n, batch, self._measure) for n, batch in enumerate(batches)]
-        found += [self._part(COINED_BATCH, n, batch, self._coin) for n, batch in enumerate(coined)]
+        found = [self._part(job) for job in self._jobs(batches, coined)]
         for part in found:
             self.raw.documents += part.documents
             self.raw.written += part.written
             self.raw.likelihoods += part.likelihoods
             self.raw.coined += part.coined
         self._judge()
-        ledgers = [(len(p.written), p.execution) for p in found if p.execution and p.written]
+        ledgers = [(len(p.written), p.execution) for p in found if p.execution]
         seconds = sum(written / ledger.documents_per_second for written, ledger in ledgers)
         self.raw.execution = Execution(
             runs=tuple(self._execution(batches[0])),
-            peak_memory_bytes=max(peak_memory(), *(e.peak_memory_bytes for _, e in ledgers)),
-            documents_per_second=len(self.raw.written) / seconds if seconds else 0.0,
+            peak_memory_bytes=max([peak_memory(), *(e.peak_memory_bytes for _, e in ledgers)]),
+            documents_per_second=len(self.raw.written) / seconds,
         )
         return self.raw
 
-    def _part(
-        self, kind: str, number: int, batch: HeldOutBatch, make: Callable[[HeldOutBatch], Raw]
-    ) -> Raw:
-        name = f"{kind}-{number:04d}"
+    def _part(self, job: "_Job") -> Raw:
         if self.parts is None:
-            return make(batch)
-        if name in self.parts:
-            self.progress("measured before", self._runs(batch, kind))
-            return self.parts.read(name)
-        raw = make(batch)
-        self.parts.write(name, raw)
+            return job.measure()
+        raw = self.parts.read(job.name)
+        if raw is not None:
+            self.progress("measured before", job.runs)
+            return raw
+        raw = job.measure()
+        self.parts.write(job.name, raw)
         return raw
 
     def _measure(self, batch: HeldOutBatch) -> Raw:

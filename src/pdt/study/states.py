@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from pdt.errors import PdtError
 from pdt.model.pdt import ParallelDecoder
 from pdt.provenance import write_json
 from pdt.records.batch import RecordShards, collate
@@ -19,7 +18,7 @@ from pdt.training.trunk_states import TrunkReader
 
 
 def part_file(cache: Path, part: int, parts: int) -> Path:
-    """There when the part is whole."""
+    """There when the part is read, or the cache is full."""
     return cache / f"part-{part}-of-{parts}.json"
 
 
@@ -31,8 +30,8 @@ def keep_states(
     count = 0
     for count, row in enumerate(islice(shards.rows(), part - 1, None, parts), 1):
         reader.read(collate([row]), with_targets=True)
-        if not cache.open:
-            raise PdtError(f"{cache.describe()}.\nGive another --cache, or make room.")
         yield count
+        if not cache.open:  # runs compute the rest, each for itself
+            break
     file = part_file(cache.directory, part, parts)
     write_json(file, {"records": shards.digest, "documents": count})

@@ -41,7 +41,7 @@ class Engine:
         config = model.config.training
         self.dtype = compute_dtype(config.dtype, ranks.device)
         self.step = BatchLosses(model)
-        self.given_trunk = _place_trunk(model, self.dtype, ranks.device)
+        self.given_trunk = place_trunk(model, self.dtype, ranks.device)
         for parameter in _scalars(model):  # FSDP shards no scalar: every rank holds the gates
             parameter.data = parameter.data.to(ranks.device)
         # The cache is bound to the trunk as it computes: placed, in its number type.
@@ -186,7 +186,7 @@ def _scalars(model: ParallelDecoder) -> list[nn.Parameter]:
     return [p for _, p in learned_parameters(model) if p.dim() == 0]
 
 
-def _place_trunk(
+def place_trunk(
     model: ParallelDecoder, dtype: torch.dtype, device: torch.device
 ) -> dict[str, Tensor] | None:
     """The frozen part on the device, in the compute dtype.

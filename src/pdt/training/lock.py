@@ -11,16 +11,17 @@ LOCK = "run.lock"
 
 
 @contextmanager
-def hold_run(run: Path) -> Iterator[None]:
+def hold_run(
+    run: Path,
+    doing: str = "training",
+    remedy: str = "See `pdt train status`; choose another --out, or wait for it to end.",
+) -> Iterator[None]:
     """Hold the run's directory, or refuse when another process does."""
     with (run / LOCK).open("a") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise UsageError(
-                f"Another process is training in {run}.\n"
-                "See `pdt train status`; choose another --out, or wait for it to end."
-            ) from error
+            raise UsageError(f"Another process is {doing} in {run}.\n{remedy}") from error
         yield
 
 

@@ -79,7 +79,8 @@ class Chronicle:
             f"Chronicle document {index} of seed {self.seed} ({self.split}) does not fit: no "
             f"place for its dependencies or lengths in {ATTEMPTS} attempts.\n"
             f"The dials ask for lags {self.dials.lags} in sections of "
-            f"{self.dials.section_tokens} tokens; allow shorter lags or longer sections."
+            f"{self.dials.section_tokens} tokens; allow shorter lags, longer "
+            "sections or fewer coins and receivers: a paragraph of facts has one name."
         )
 
     def _attempt(self, index: int, attempt: int) -> ChronicleDocument | None:
