@@ -84,7 +84,7 @@ def test_the_verdict_in_the_package_is_on_the_weights_in_the_package() -> None:
 def test_the_shipped_models_meet_every_gate_on_some_documents(tmp_path: Path) -> None:
     conditions = [f"--condition={name}" for name in ("oracle", "learned", "zero", "swap")]
     for arguments in (
-        ["chronicle", "write", "--study=nano", "--split=test", "--count=16", "--out=test"],
+        ["chronicle", "write", "--study=nano", "--split=test", "--count=8", "--out=test"],
         ["record", "compile", "test", "--preset=nano", "--out=records"],
         ["eval", "run", "records", "--model=nano", "--self-only=nano-self-only", "--out=verdict",
          *conditions],

@@ -250,7 +250,7 @@ def test_a_dial_that_cannot_be_is_refused_with_the_known_ones() -> None:
 
 def test_a_lag_longer_than_the_sections_is_refused_with_the_remedy() -> None:
     dials = turn_dials("nano", ["lags=[9]", "coined_share=1", "ordinary_share=0"])
-    with pytest.raises(PdtError, match="allow shorter lags or longer sections"):
+    with pytest.raises(PdtError, match="allow shorter lags, longer sections"):
         Chronicle(0, Split.TRAIN, dials, nano_meter()).document(0)
 
 
