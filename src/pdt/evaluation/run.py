@@ -107,9 +107,7 @@ class Evaluation:
         """How many document runs there are, for a progress bar."""
         return sum(job.runs for job in self._jobs(batches, coined))
 
-    def _jobs(
-        self, batches: Sequence[HeldOutBatch], coined: Sequence[HeldOutBatch]
-    ) -> list["_Job"]:
+    def _jobs(self, batches: Sequence[HeldOutBatch], coined: Sequence[HeldOutBatch]) -> list[_Job]:
         """Free generation and teacher forcing, then the words that were drawn for their owners."""
         conditions = len(self.conditions) + len(self.scored)
         return [
@@ -151,7 +149,7 @@ class Evaluation:
         )
         return self.raw
 
-    def _part(self, job: "_Job") -> Raw:
+    def _part(self, job: _Job) -> Raw:
         if self.parts is None:
             return job.measure()
         raw = self.parts.read(job.name)

@@ -25,7 +25,7 @@ def part_file(cache: Path, part: int, parts: int) -> Path:
 def keep_states(
     model: ParallelDecoder, shards: RecordShards, cache: TrunkCache, *, part: int, parts: int
 ) -> Iterator[int]:
-    """Keep every `parts`-th document's states, from the `part`-th on; yields how many are kept."""
+    """Keep every `parts`-th document's states, from the `part`-th on; yields how many are read."""
     reader = TrunkReader(model, cache)
     count = 0
     for count, row in enumerate(islice(shards.rows(), part - 1, None, parts), 1):
