@@ -118,7 +118,10 @@ def test_two_packed_models_may_share_a_trunk(tmp_path: Path) -> None:
     bare = pdt("model", "pack", "bus", "--trunk-of", "b", "--out", "c", cwd=tmp_path)
     assert bare.returncode == 2 and "no trunk of its own" in bare.stderr
     (tmp_path / "trunk").rename(tmp_path / "gone")
-    bus, control = load_model(tmp_path / "a"), load_model(tmp_path / "b")
+    (tmp_path / "moved").mkdir()
+    bus, control = (
+        load_model((tmp_path / name).rename(tmp_path / "moved" / name)) for name in ("a", "b")
+    )
     assert control.config.notes.condition is NotesCondition.SELF_ONLY
     for (name, one), (_, other) in zip(
         bus.trunk.named_parameters(), control.trunk.named_parameters(), strict=True

@@ -10,6 +10,9 @@ import pytest
 from rich.console import Console
 
 from pdt.errors import PdtError, UsageError
+from pdt.evaluation.conditions import GENERATED
+from pdt.evaluation.evidence_gates import registered_questions
+from pdt.study.directions import DIRECTIONS
 from pdt.study.recipe import Recipe, load_recipe
 from pdt.study.run import Study, bind_study
 from pdt.study.steps import Step, steps_of
@@ -34,7 +37,10 @@ def test_bus_and_self_only_are_the_same_commands_but_for_the_condition() -> None
         [" ".join(s.command).replace(c, "*") for s in steps if f" {c} " in f"{s.name} "]
         for c in ("bus", "self_only")
     )
-    assert bus == control and len(bus) == 3
+    trunk_of = " --trunk-of study/seed-0/models/nano"
+    assert trunk_of in control[-1]
+    control[-1] = control[-1].replace(trunk_of, "").replace("models/nano-self-only", "models/nano")
+    assert bus == control and len(bus) == 4
 
 
 def test_the_trunk_is_read_once_before_any_run() -> None:
@@ -43,6 +49,22 @@ def test_the_trunk_is_read_once_before_any_run() -> None:
     runs = [step for step in steps if step.command[:2] == ("train", "run")]
     assert len(readers) == 2 and len(runs) == 4
     assert all(readers <= set(run.after) for run in runs)
+
+
+def test_every_seed_measures_what_gates_and_directions_read() -> None:
+    read = {gate.measure for question in registered_questions() for gate in question.gates}
+    read |= {side for pair in DIRECTIONS.values() for side in pair if isinstance(side, str)}
+    names = {condition.name for condition in GENERATED}
+    asked = {part for measure in read for part in measure.split(".") if part in names}
+    assert asked == {"oracle", "swap", "no_dynamic", "mutated", "self_only"}
+    asked |= {"learned", "zero"}  # the contrasts of planner.* and sibling.*
+    first, *further = (
+        [part for part in step.command if part.startswith("--condition=")]
+        for step in steps_of(load_recipe("nano"), Path("s"), seeds=3, stories=Path("data"))
+        if step.command[:2] == ("eval", "run")
+    )
+    assert first == []  # all of them
+    assert all(set(named) == {f"--condition={name}" for name in asked} for named in further)
 
 
 def test_the_quick_study_goes_on_from_the_models_in_the_package() -> None:

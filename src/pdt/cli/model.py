@@ -87,7 +87,7 @@ def pack(
         # The trunk is inside now; where it once lay is nobody's business.
         model.trunk_identity = replace(model.trunk_identity, source=None)
     else:
-        share_trunk(model, trunk_of, dtype)
+        share_trunk(model, trunk_of, dtype, out)
     save_model(model, out, with_trunk=trunk_of is None, dtype=dtype)
     print(out)
 

@@ -76,7 +76,7 @@ COINED = (BUS, NO_DYNAMIC, SELF_ONLY, MUTATED, EXCHANGED, SCRAMBLED, CLOSED)
 def chosen_conditions(
     names: Sequence[str] | None, *, with_self_only: bool, with_learned: bool
 ) -> tuple[Condition, ...]:
-    """The conditions of free generation that can run here, all or those named."""
+    """The conditions that can run here, all or those named."""
     known = {condition.name: condition for condition in GENERATED}
     for name in names or ():
         if name not in known:
@@ -87,11 +87,18 @@ def chosen_conditions(
             raise UsageError("The condition learned needs learned plans: leave out --plan oracle.")
     return tuple(
         condition
-        for condition in runnable(GENERATED, with_self_only=with_self_only)
-        if (not names or condition.name in names) and (with_learned or condition is not LEARNED)
+        for condition in GENERATED
+        if (not names or condition.name in names)
+        and (with_learned or condition is not LEARNED)
+        and (with_self_only or condition is not SELF_ONLY)
     )
 
 
-def runnable(conditions: Sequence[Condition], *, with_self_only: bool) -> tuple[Condition, ...]:
-    """Without a self-only checkpoint its conditions are left out."""
-    return tuple(c for c in conditions if with_self_only or c.weights is Weights.BUS)
+def along_with(
+    chosen: Sequence[Condition], conditions: Sequence[Condition]
+) -> tuple[Condition, ...]:
+    """Of `conditions` the intact bus and what was chosen; self-only brings its own floor."""
+    names = {BUS.name, *(condition.name for condition in chosen)}
+    if SELF_ONLY in chosen:
+        names.add(SELF_ONLY_FLOOR.name)
+    return tuple(condition for condition in conditions if condition.name in names)

@@ -47,7 +47,7 @@ class EvaluationSettings(Contract):
     plan: Literal["learned", "oracle"] = "learned"
     """The plan that every condition but `oracle` starts from."""
     conditions: tuple[Id, ...] = ()
-    """Of free generation; empty for all."""
+    """Which ones ran; empty for all."""
     screen: Literal["exact", "nli"] = "exact"
     """The screen whose judgments the tables use."""
     nli_documents: Index = 32

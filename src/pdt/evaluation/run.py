@@ -19,8 +19,8 @@ from pdt.evaluation.conditions import (
     SCORED,
     Condition,
     Weights,
+    along_with,
     chosen_conditions,
-    runnable,
 )
 from pdt.evaluation.execution import Execution, ExecutionRun
 from pdt.evaluation.generate import draw_words, write_batch
@@ -93,14 +93,13 @@ class Evaluation:
             model.eval()
         if Weights.SELF_ONLY in self.models:
             check_matched(self.models[Weights.BUS], self.models[Weights.SELF_ONLY])
-        with_self_only = Weights.SELF_ONLY in self.models
         self.conditions = chosen_conditions(
             self.settings.conditions,
-            with_self_only=with_self_only,
+            with_self_only=Weights.SELF_ONLY in self.models,
             with_learned=self.settings.plan == "learned",
         )
-        self.scored = runnable(SCORED, with_self_only=with_self_only)
-        self.coined = runnable(COINED, with_self_only=with_self_only)
+        self.scored = along_with(self.conditions, SCORED)
+        self.coined = along_with(self.conditions, COINED)
         self.writing = GenerationSettings(max_tokens=self.settings.max_tokens)
 
     def steps(self, batches: Sequence[HeldOutBatch], coined: Sequence[HeldOutBatch]) -> int:

@@ -146,9 +146,13 @@ def read_binding(directory: Path) -> tuple[PdtConfig, TrunkIdentity]:
     return config, TrunkIdentity(**saved["trunk"])
 
 
-def share_trunk(model: ParallelDecoder, other: str, dtype: torch.dtype) -> None:
-    """Bind `model` to the trunk packed with another model; `dtype` is what that one stores."""
-    packed = model_directory(Path(other)) / TRUNK
+def share_trunk(model: ParallelDecoder, other: str, dtype: torch.dtype, out: Path) -> None:
+    """Bind `model` to the trunk packed with another model; `dtype` is what that one stores.
+
+    One that lies beside `out` is bound by its name alone, so that both can move together.
+    """
+    directory = model_directory(Path(other))
+    packed = directory / TRUNK
     if not packed.is_file():
         raise UsageError(
             f"{other} has no trunk of its own.\nName a model that `pdt model pack` wrote."
@@ -161,7 +165,8 @@ def share_trunk(model: ParallelDecoder, other: str, dtype: torch.dtype) -> None:
                 "Pack this model with its own trunk (without --trunk-of)."
             )
     digest = tensors_digest((n, theirs[f"trunk.{n}"]) for n, _ in model.trunk.shared())
-    model.trunk_identity = TrunkIdentity(other, None, digest)
+    beside = directory.resolve().parent == out.resolve().parent
+    model.trunk_identity = TrunkIdentity(directory.name if beside else other, None, digest)
 
 
 def model_directory(path: Path) -> Path:
@@ -209,11 +214,14 @@ def _check_trunk(directory: Path, saved: TrunkIdentity, found: TrunkIdentity) ->
 
 def _packed_trunk(directory: Path, trunk: str | None, identity: TrunkIdentity) -> Path | None:
     """The trunk that lies in a model directory: this one, or the one that `trunk` or it names."""
-    if trunk is None and (directory / TRUNK).is_file():
-        return directory / TRUNK
-    named = identity.source if trunk is None else trunk
-    found = None if named is None else model_directory(Path(named)) / TRUNK
-    return found if found is not None and found.is_file() else None
+    if trunk is not None:
+        places = [model_directory(Path(trunk))]
+    elif identity.source is not None:
+        named = Path(identity.source)
+        places = [directory, directory.parent / named, model_directory(named)]
+    else:
+        places = [directory]
+    return next((place / TRUNK for place in places if (place / TRUNK).is_file()), None)
 
 
 def _fill_from_source(

@@ -9,6 +9,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pdt.config import TrainingConfig, load_config
+from pdt.evaluation.conditions import (
+    COINED,
+    GENERATED,
+    LEARNED,
+    MUTATED,
+    NO_DYNAMIC,
+    ORACLE,
+    SCORED,
+    SELF_ONLY,
+    SWAP,
+    ZERO,
+    along_with,
+)
 from pdt.study.recipe import CONDITIONS, DrillRecipe, Recipe, TrunkRecipe
 from pdt.study.states import part_file
 from pdt.terms import NotesCondition, Split
@@ -18,9 +31,13 @@ from pdt.training.curriculum import stages_of
 TRAINING, PLANNING, READING = 0.45, 0.012, 0.15
 """Seconds a document on one core of the build machine: with lanes, the planner alone, and the trunk
 where a document is read for the first time."""
+JUDGING = 0.4
+"""The same for a document under one condition of one kind of measurement."""
 READERS = 2
 """Commands that share out the reading."""
 TRUNK_STATES = "trunk-states"
+FURTHER_SEEDS = (ORACLE, LEARNED, ZERO, SWAP, NO_DYNAMIC, SELF_ONLY, MUTATED)
+"""What gates and directions read; the other controls are run in the first seed alone."""
 
 
 @dataclass(frozen=True)
@@ -134,23 +151,45 @@ def _seed(recipe: Recipe, out: Path, seed: int) -> Iterator[Step]:
         begin = {c: str(drill.result) for c, drill in zip(CONDITIONS, drills, strict=True)}
         after += [step.name for step in (*drills, *states)]
     yield from (_run(recipe, out, seed, c, begin[c], tuple(after)) for c in CONDITIONS)
-    bus, control = (last_checkpoint(recipe, out, seed, condition) for condition in CONDITIONS)
+    bus, control = _packed(recipe, out, seed)
+    yield from (bus, control)
     verdict = verdict_of(out, seed)
+    conditions = () if seed == 0 else FURTHER_SEEDS
+    runs = len(along_with(conditions or GENERATED, (*GENERATED, *SCORED, *COINED)))
     yield Step(
         f"seed {seed} verdict",
         (
-            "eval", "run", str(out / "records" / recipe.judged_on), "--model", str(bus),
-            "--self-only", str(control), "--out", str(verdict),
+            "eval", "run", str(out / "records" / recipe.judged_on), "--model", str(bus.result),
+            "--self-only", str(control.result), "--out", str(verdict),
             "--documents", str(recipe.documents),
+            *(f"--condition={condition.name}" for condition in conditions),
         ),
         verdict,
-        recipe.documents * 8.0,
-        after=(
-            *(f"seed {seed} {c.value} run" for c in CONDITIONS),
-            f"records {recipe.judged_on}",
-        ),
+        recipe.documents * runs * JUDGING,
+        after=(bus.name, control.name, f"records {recipe.judged_on}"),
         exits=(0, 1),
     )  # fmt: skip
+
+
+def _packed(recipe: Recipe, out: Path, seed: int) -> list[Step]:
+    """Both models as they ship: in 16 bits, the control on the bus model's trunk."""
+    models = out / f"seed-{seed}" / "models"
+    bus, control = models / recipe.preset, models / f"{recipe.preset}-self-only"
+    steps: list[Step] = []
+    for condition, target, shared in (
+        (NotesCondition.BUS, bus, ()),
+        (NotesCondition.SELF_ONLY, control, ("--trunk-of", str(bus))),
+    ):
+        source = last_checkpoint(recipe, out, seed, condition)
+        step = Step(
+            f"seed {seed} {condition.value} model",
+            ("model", "pack", str(source), "--half", *shared, "--out", str(target)),
+            target,
+            3.0,
+            after=(f"seed {seed} {condition.value} run", *(made.name for made in steps)),
+        )
+        steps.append(step)
+    return steps
 
 
 def _states(recipe: Recipe, out: Path) -> list[Step]:
