@@ -20,7 +20,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 PAPER = ROOT.parent / "shared" / "paper" / "parallel-decoder-transformer.tex"
-VERDICT = ROOT / "src" / "pdt" / "weights" / "verdict.json"
+SUMMARY = ROOT / "src" / "pdt" / "weights" / "summary.json"
 VERDICT_PAGES = ("README.md", "src/pdt/weights/README.md")
 MARKS = ("<!-- verdict: made by tools/generate_docs.py -->", "<!-- end of verdict -->")
 HELP_WIDTH = 96
@@ -275,30 +275,12 @@ def render_cli() -> str:
     return "\n".join(lines) + "\n"
 
 
-def render_verdict(results: str) -> str:
-    """How many gates the weights in the package meet, and the table of all of them."""
-    from pdt.evaluation.evidence_gates import Verdict
-    from pdt.evaluation.results import Results
-    from pdt.evaluation.tables import gate_row
+def render_verdict() -> str:
+    """How many gates the study of the weights in the package meets, and the table of them."""
+    from pdt.study.summary import StudySummary, gate_lines
 
-    judged = Results.model_validate_json(results)
-    met = sum(gate.verdict is Verdict.MET for gate in judged.gates)
-    lines = [
-        f"**{met} of {len(judged.gates)} gates are met** on {judged.settings.documents} documents "
-        f"of the test split, with {judged.settings.plan} plans",
-        f"and {judged.settings.confidence:.0%} intervals over documents.",
-        "",
-        "| question | evidence | measured | asked for | verdict |",
-        "|---|---|---|---|---|",
-    ]
-    before = ""
-    for gate in judged.gates:
-        question, name, measured, asked, _, verdict = gate_row(gate, judged.settings.documents)
-        shown = verdict if gate.verdict is Verdict.MET else f"**{verdict.lower()}**"
-        first = "" if question == before else question
-        before = question
-        lines.append(f"| {first} | {name} | {measured} | {asked} | {shown} |")
-    return "\n".join(lines)
+    summary = StudySummary.model_validate_json(SUMMARY.read_text(encoding="utf-8"))
+    return "\n".join(gate_lines(summary))
 
 
 def between_marks(page: str, text: str) -> str:
@@ -313,7 +295,7 @@ def between_marks(page: str, text: str) -> str:
 
 def render_all(root: Path = ROOT) -> dict[str, str]:
     """Every generated file, by its path under the root."""
-    verdict = render_verdict(VERDICT.read_text(encoding="utf-8"))
+    verdict = render_verdict()
     return {
         "docs/paper-map.md": render_map(build_map(root)),
         "docs/cli.md": render_cli(),

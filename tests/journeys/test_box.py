@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from pdt.evaluation.evidence_gates import Verdict
-from pdt.evaluation.results import Results, read_results
+from pdt.evaluation.results import read_results
 from pdt.evaluation.run import load_for_evaluation
 from pdt.model.pdt import ParallelDecoder
 from pdt.model.store import load_model
@@ -21,6 +21,7 @@ from pdt.records.schema import TrainingRecord
 from pdt.sources.chronicle.dials import turn_dials
 from pdt.sources.chronicle.meter import nano_meter
 from pdt.study.recipe import load_recipe
+from pdt.study.summary import StudySummary
 from pdt.teacher.chronicle import Chronicle
 from pdt.terms import NotesCondition, Split
 from pdt.training.losses import oracle_plans
@@ -69,14 +70,14 @@ def test_notes_tell_the_shipped_lanes_what_their_siblings_coined(
 
 
 def test_the_verdict_in_the_package_is_on_the_weights_in_the_package() -> None:
-    verdict = Results.model_validate_json(
-        (resources.files("pdt") / "weights" / "verdict.json").read_text(encoding="utf-8")
+    study = StudySummary.model_validate_json(
+        (resources.files("pdt") / "weights" / "summary.json").read_text(encoding="utf-8")
     )
     for role, condition, name in (
         ("bus", NotesCondition.BUS, "nano"),
         ("self_only", NotesCondition.SELF_ONLY, "nano-self-only"),
     ):
-        assert load_for_evaluation(Path(name), condition)[1] == verdict.models[role]
+        assert load_for_evaluation(Path(name), condition)[1] == study.models[0][role]
 
 
 @pytest.mark.slow

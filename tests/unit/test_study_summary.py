@@ -13,14 +13,16 @@ def test_a_gate_is_met_when_every_seed_meets_it() -> None:
         leakage = Measure(estimate=0.02, low=0.01, high=0.03, documents=9)
         seeds.append(judge_gates({"oracle.owner_recall": measure, "oracle.leakage": leakage}))
     gates = tuple(GateOverSeeds(judged=judged) for judged in zip(*seeds, strict=True))
-    summary = StudySummary(code_revision="test", documents=9, gates=gates, directions=())
+    summary = StudySummary(
+        code_revision="test", documents=9, models=({}, {}), gates=gates, directions=()
+    )
     assert not summary.met
     rows = {row.split(" | ")[1]: row for row in as_markdown(summary).splitlines() if "|" in row}
-    assert rows["owner recall"].endswith("| UNMET |")
-    assert "0.850 to 0.950" in rows["owner recall"]
+    assert rows["owner recall"].endswith("| **UNMET** |")
+    assert "| 95.0% (94.0 to 96.0) | 85.0% (84.0 to 86.0) |" in rows["owner recall"]
     assert rows["unauthorized leakage"].endswith("| met |")
-    assert rows["outline completion"].endswith("| not measured |")
-    assert as_markdown(summary).count("| met |") == 1
+    assert rows["outline completion"].endswith("| **not measured** |")
+    assert "**1 of 15 gates are met** in every one of 2 seeds" in as_markdown(summary)
 
 
 def test_an_effect_goes_the_right_way_when_it_does_in_every_seed_and_was_measured() -> None:

@@ -1,9 +1,8 @@
 """A study's verdict over its seeds: every gate in every seed, and the spread between seeds."""
 
 from pathlib import Path
-from statistics import mean
 
-from pdt.contract import Contract, Line
+from pdt.contract import Contract, Line, Sha256
 from pdt.evaluation.evidence_gates import Judgement, Verdict
 from pdt.evaluation.results import read_results
 from pdt.evaluation.tables import MARK, gate_row
@@ -31,6 +30,8 @@ class StudySummary(Contract):
 
     code_revision: Line
     documents: int
+    models: tuple[dict[str, Sha256], ...]
+    """By seed: the digests of the bus model and of its control."""
     gates: tuple[GateOverSeeds, ...]
     directions: tuple[Direction, ...]
 
@@ -50,6 +51,7 @@ def summarize(out: Path, seeds: int) -> StudySummary:
     return StudySummary(
         code_revision=code_revision(),
         documents=results[0].settings.documents,
+        models=tuple(result.models for result in results),
         gates=tuple(
             GateOverSeeds(judged=judged)
             for judged in zip(*(result.gates for result in results), strict=True)
@@ -65,24 +67,14 @@ def write_summary(summary: StudySummary, out: Path) -> None:
 
 
 def as_markdown(summary: StudySummary) -> str:
-    """One row a gate, one column a seed: estimate with its interval over documents."""
-    seeds = len(summary.gates[0].judged)
-    head = ["question", "evidence", *(f"seed {seed}" for seed in range(seeds))]
-    if seeds > 1:
-        head += ["mean", "least to most"]
-    head += ["asked for", "verdict"]
-    rows = [_row(gate, summary.documents) for gate in summary.gates]
-    table = [head, ["---"] * len(head), *rows]
-    met = sum(gate.verdict is Verdict.MET for gate in summary.gates)
+    """study.md: the gates, then which way the effects go."""
     return "\n".join(
         [
             "# The nano study",
             "",
-            f"{met} of {len(summary.gates)} gates are met in every seed. {summary.documents} test "
-            "documents a seed, 95% intervals over documents. "
-            "Every seed's report is in `seed-N/verdict`; `pdt verify` computes it again.",
+            *gate_lines(summary),
             "",
-            *(f"| {' | '.join(row)} |" for row in table),
+            "Every seed's report is in `seed-N/verdict`; `pdt verify` computes it again.",
             "",
             "## Which way the effects go",
             "",
@@ -90,6 +82,30 @@ def as_markdown(summary: StudySummary) -> str:
             "",
         ]
     )
+
+
+def gate_lines(summary: StudySummary) -> list[str]:
+    """One row a gate, one column a seed: estimate with its interval over documents."""
+    seeds = len(summary.gates[0].judged)
+    met = sum(gate.verdict is Verdict.MET for gate in summary.gates)
+    head = [
+        "question", "evidence", *(f"seed {seed}" for seed in range(seeds)), "asked for", "verdict",
+    ]  # fmt: skip
+    rows, before = [head, ["---"] * len(head)], ""
+    for gate in summary.gates:
+        question, name, _, asked, _, _ = gate_row(gate.judged[0], summary.documents)
+        measured = (gate_row(judged, summary.documents)[2] for judged in gate.judged)
+        verdict = MARK[gate.verdict] if gate.verdict is Verdict.MET else f"**{MARK[gate.verdict]}**"
+        rows.append(["" if question == before else question, name, *measured, asked, verdict])
+        before = question
+    return [
+        f"**{met} of {len(summary.gates)} gates are met** in "
+        f"{'every one of ' if seeds > 1 else ''}{seeds} seed{'s' if seeds > 1 else ''}, "
+        f"on {summary.documents} documents of the test split,",
+        "with learned plans and 95% intervals over documents.",
+        "",
+        *(f"| {' | '.join(row)} |" for row in rows),
+    ]
 
 
 def said(direction: Direction) -> str:
@@ -101,15 +117,3 @@ def said(direction: Direction) -> str:
     pairs = zip(direction.higher, direction.lower, strict=True)
     found = ", ".join(f"{number(high)} against {number(low)}" for high, low in pairs)
     return f"{direction.effect} ({found})"
-
-
-def _row(over: GateOverSeeds, documents: int) -> list[str]:
-    question, name, _, asked, _, _ = gate_row(over.judged[0], documents)
-    measured = [gate_row(judged, documents)[2] for judged in over.judged]
-    row = [question, name, *measured]
-    found = [judged.measure.estimate for judged in over.judged if judged.measure is not None]
-    if len(over.judged) > 1:
-        row += (
-            [f"{mean(found):.3f}", f"{min(found):.3f} to {max(found):.3f}"] if found else ["–", "–"]
-        )
-    return [*row, asked, MARK[over.verdict]]
