@@ -45,9 +45,14 @@ def demo() -> None:
     console.print(escape(document.article.text))
     console.rule("the request")
     console.print(escape(document.answer.request))
-    console.rule("the planner's outlines, one a lane, in the teacher's nearest words")
+    console.rule("the planner's outlines, in the words of the teacher's that match them")
     for lane, nodes in enumerate(_outlines(writer, document)):
-        console.print(f"[bold {COLOURS[lane]}]lane {lane}[/]  {escape(' '.join(nodes))}")
+        shown = "  ".join(f"{escape(text)} [dim]{cosine:.2f}[/]" for text, cosine in nodes)
+        console.print(f"[bold {COLOURS[lane]}]lane {lane}[/]  {shown}")
+    console.print(
+        "A plan is vectors, not words: the numbers are cosines of its nodes with the teacher's.",
+        style="italic",
+    )
     console.rule("three lanes write at once")
     first = _write(writer, document, console, [])
     console.print(
@@ -86,25 +91,25 @@ def _held_out(writer: "Writer") -> "TaughtDocument":
     return Chronicle(test.seed, Split.TEST, dials, meter).document(DOCUMENT).taught
 
 
-def _outlines(writer: "Writer", document: "TaughtDocument") -> list[list[str]]:
-    """A plan is vectors, not words: each valid node by the teacher's node that is nearest."""
-    import torch
-    from torch.nn.functional import normalize
+def _outlines(writer: "Writer", document: "TaughtDocument") -> list[list[tuple[str, float]]]:
+    """For each lane the outline of the teacher that its plan matches (Eq. 7), node by node."""
+    from torch.nn.functional import cosine_similarity
 
+    from pdt.evaluation.plans import learned_plans, read_batch
+    from pdt.records.batch import collate
     from pdt.records.compile import Compiler
     from pdt.records.schema import TrainingRecord
 
     record = Compiler.load(writer.model.config).compile(document)
     assert isinstance(record, TrainingRecord)
-    prompt = writer.prompt(document.article.text, document.answer.request)
-    with torch.no_grad():
-        planned = writer.model.plan(writer.model.read_prompt(torch.tensor([prompt])))
-    texts = [node.objective for plan in document.answer.plans for node in plan.nodes]
-    taught = torch.tensor(record.plan_targets_KNP[record.node_valid_KN])
-    near_KN = (normalize(planned.nodes_BKNP[0], dim=-1) @ normalize(taught, dim=-1).T).argmax(-1)
+    batch = collate([dict(record)])
+    learned = learned_plans(writer.model, batch, read_batch(writer.model, batch))
+    nodes_BKNP = learned.in_teacher_order().nodes_BKNP
+    cosines_KN = cosine_similarity(nodes_BKNP, batch.plan_targets_BKNP, dim=-1)[0].tolist()
+    plans = document.answer.plans
     return [
-        [texts[node] for node, exists in zip(near, valid, strict=True) if exists]
-        for near, valid in zip(near_KN.tolist(), planned.valid_BKN[0].tolist(), strict=True)
+        [(node.objective, cosines_KN[k][place]) for place, node in enumerate(plans[k].nodes)]
+        for k in learned.lane_of_plan_BK[0].argsort().tolist()
     ]
 
 
