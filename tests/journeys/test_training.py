@@ -18,7 +18,7 @@ from pdt.cli import app
 from pdt.config import PdtConfig, edit_config
 from pdt.errors import BindingMismatch, TrainingStopped, UsageError
 from pdt.model.build import random_model
-from pdt.model.store import load_model
+from pdt.model.store import load_model, save_model
 from pdt.records.batch import RecordShards
 from pdt.terms import Loss, PlanCondition
 from pdt.training import engine, loop
@@ -264,3 +264,27 @@ def test_the_command_trains_stops_and_goes_on(records: Records, tmp_path: Path) 
     assert [line["step"] for line in metrics(run)] == [0, 1, 2]
     other = [*command, "--resume", "--set", "notes.condition=self_only"]
     assert isinstance(runner.invoke(app, ["train", "run", *other]).exception, BindingMismatch)
+
+
+def test_states_that_the_command_kept_are_found_by_the_run(
+    records: Records, tmp_path: Path
+) -> None:
+    save_model(random_model(records[1], seed=0), tmp_path / "model", with_trunk=True)
+    runner, cache = CliRunner(), tmp_path / "states"
+    states = ["study", "states", str(records[0].directory), "--cache", str(cache)]
+    states += ["--model", str(tmp_path / "model"), "--parts", "2", "--part"]
+    assert isinstance(runner.invoke(app, [*states, "3"]).exception, UsageError)
+    assert not cache.exists()
+    for part in ("1", "2"):
+        kept = runner.invoke(app, [*states, part])
+        assert kept.exit_code == 0, kept.output
+    files = {path: path.stat().st_mtime_ns for path in cache.rglob("*.safetensors")}
+    assert files and len(list(cache.glob("part-*-of-2.json"))) == 2
+    tree = tmp_path / "run.yaml"
+    tree.write_text(records[1].model_dump_json(), encoding="utf-8")
+    command = ["train", "run", str(records[0].directory), "--out", str(tmp_path / "run")]
+    command += ["--config", str(tree), "--model", str(tmp_path / "model"), "--until", "2"]
+    command += ["--set", f"training.trunk_cache.directory={cache}"]
+    run = runner.invoke(app, command)
+    assert run.exit_code == 0, run.output
+    assert files == {path: path.stat().st_mtime_ns for path in cache.rglob("*.safetensors")}
