@@ -99,5 +99,6 @@ if __name__ == "__main__":
     commits_only_what_all_have_written(ranks, place)
     writes_the_file_of_one_process(ranks, place)
     a_loss_that_is_not_finite_on_one_rank_stops_both(ranks, place)
-    ranks.leave()
     sys.stdout.write(f"checked {ranks.rank}\n")
+    ranks.leave()
+    raise AssertionError("a rank that has left goes on")

@@ -6,6 +6,7 @@ Paper: §6.
 """
 
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
@@ -52,9 +53,18 @@ class Ranks:
         return init_device_mesh(self.device.type, (self.count,))
 
     def leave(self) -> None:
-        """At the end of the process."""
+        """The last call of the process, when all went well: one rank of several ends here.
+
+        DTensor's caches keep the group and gloo's threads alive when it is destroyed, and a thread
+        that drops a tensor while Python shuts down aborts the process (pytorch#179291): a run that
+        had ended well would be reported as failed. So Python does not shut down.
+        """
         if dist.is_initialized():
             dist.destroy_process_group()
+        if self.count > 1:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(0)
 
     @contextmanager
     def together(self) -> Iterator[None]:
