@@ -1,0 +1,82 @@
+"""One document of four facts, what lanes might write of it, and how a screen might judge that."""
+
+from pdt.evaluation.held_out import HeldOutChoice, HeldOutDocument, HeldOutFact
+from pdt.evaluation.judgments import Judged
+from pdt.evaluation.written import Written, WrittenLane
+
+IDENTITY = (0, 1, 2)
+CHOICE = HeldOutChoice(
+    dependency_id="d1",
+    choice_id="c1",
+    text="Lion",
+    alternatives=("Wolf", "Lion", "Bear", "Moon"),
+    entropy_bits=2,
+    owner_lane=0,
+    receiver_lane=1,
+    cue="the Song of the",
+    cue_tokens=(7, 8),
+    alternative_tokens=((20,), (21,), (22,), (23,)),
+    receiver_token=5,
+)
+
+
+def document(name: str = "r0", *, choices: tuple[HeldOutChoice, ...] = ()) -> HeldOutDocument:
+    """Four facts: lane 0 owns two in two nodes, lanes 1 and 2 one each; lane 2 may mention f1."""
+
+    def fact(number: int, lane: int, node: int, permitted: tuple[int, ...] = ()) -> HeldOutFact:
+        return HeldOutFact(
+            id=f"f{number}",
+            statement=f"Fact {number}.",
+            hard_negative=f"Not fact {number}.",
+            owner_lane=lane,
+            owner_node=node,
+            reference_lanes=permitted,
+            permitted_lanes=permitted,
+        )
+
+    return HeldOutDocument(
+        record_id=name,
+        split="test",
+        family_key=name,
+        category="sieges",
+        teacher="hand",
+        text_sha256="0" * 64,
+        facts=(fact(1, 0, 0, (2,)), fact(2, 0, 1), fact(3, 1, 0), fact(4, 2, 0)),
+        section_lengths=(4, 4, 4),
+        dependency_tokens=((), (2, 3), ()),
+        dependency_owner=0,
+        attacked_tokens=((), (2,), ()),
+        choices=choices,
+    )
+
+
+def judged(
+    stated: list[list[int]],
+    mentioned: list[list[int]] | None = None,
+    false: list[list[int]] | None = None,
+) -> Judged:
+    nothing = [[0] * 4 for _ in range(3)]
+    return Judged(
+        stated_KF=stated, mentioned_KF=mentioned or stated, hard_negative_KF=false or nothing
+    )
+
+
+PERFECT = [[1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
+
+
+def written(
+    condition: str,
+    name: str = "r0",
+    *,
+    before: tuple[int, ...] = IDENTITY,
+    after: tuple[int, ...] | None = None,
+    tokens: tuple[tuple[int, ...], ...] = ((1,), (1,), (1,)),
+) -> Written:
+    return Written(
+        condition=condition,
+        record_id=name,
+        lane_of_plan=after or before,
+        unmoved_lane_of_plan=before,
+        lane_at_position=IDENTITY,
+        lanes=tuple(WrittenLane(text="", tokens=row, finish="length") for row in tokens),
+    )
