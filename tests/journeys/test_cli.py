@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,10 @@ def pdt(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess
 def test_help_does_not_import_torch() -> None:
     code = "import sys; from pdt.cli import app; assert 'torch' not in sys.modules"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_the_version_is_the_installed_packages() -> None:
+    assert pdt("--version").stdout == f"pdt {metadata.version('pdt')}\n"
 
 
 def test_the_canonical_census_is_printed_to_the_digit_within_a_gigabyte() -> None:

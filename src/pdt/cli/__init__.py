@@ -5,6 +5,7 @@ Imports of torch happen inside commands, so `pdt --help` is instant.
 
 import os
 import sys
+from typing import Annotated
 
 import typer
 
@@ -32,7 +33,6 @@ from pdt.errors import Followed, PdtError
 
 app = typer.Typer(
     name="pdt",
-    help="Parallel Decoder Transformer: three lanes, one planner, one notes bus.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
@@ -57,6 +57,26 @@ app.add_typer(teacher.app, name="teacher")
 app.add_typer(corpus.app, name="corpus")
 app.add_typer(evaluation.app, name="eval")
 app.add_typer(study.app, name="study")
+
+
+def _say_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        print(f"pdt {version('pdt')}")
+        raise typer.Exit
+
+
+@app.callback()
+def pdt(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_say_version, is_eager=True, help="Print the version and stop."
+        ),
+    ] = False,
+) -> None:
+    """Parallel Decoder Transformer: three lanes, one planner, one notes bus."""
 
 
 def main() -> None:

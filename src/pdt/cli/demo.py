@@ -1,4 +1,4 @@
-"""`pdt demo`: the main job with the trained model in the box, then without some of its parts."""
+"""`pdt demo`: the main job with the package's trained model, then without some of its parts."""
 
 import re
 import threading

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pdt.cli.options import AsJson, Overrides
+from pdt.cli.options import AsJson
 from pdt.errors import UsageError
 
 if TYPE_CHECKING:
@@ -29,6 +29,10 @@ ModelDirectory = Annotated[
     ),
 ]
 Trunk = Annotated[str | None, typer.Option(help="Where the trunk's weights lie now.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Set one key of generation, as in top_p=0.9.", show_default=False),
+]
 Interventions = Annotated[
     list[str] | None,
     typer.Option("--intervene", help="An edit such as swap-plans:0,1 or remove-notes@4."),
@@ -55,13 +59,13 @@ def generate(
     max_tokens: Annotated[int | None, typer.Option(help="New tokens a lane may write.")] = None,
     temperature: Annotated[float | None, typer.Option(help="0 takes the likeliest token.")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the lanes' random streams.")] = None,
-    overrides: Overrides = None,
+    overrides: Settings = None,
     intervene: Interventions = None,
     trace: TraceFile = None,
     as_json: AsJson = False,
     as_events: AsEvents = False,
 ) -> None:
-    """Write a document in parallel sections. --set sets top_k, top_p, min_p, stop and the like."""
+    """Write a document in parallel sections. --set takes top_k, top_p, min_p, stop and the like."""
     if as_json and as_events:
         raise UsageError("--json and --events exclude each other.")
     text, asked = read_task(source, request, record)

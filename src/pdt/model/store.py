@@ -170,7 +170,7 @@ def share_trunk(model: ParallelDecoder, other: str, dtype: torch.dtype, out: Pat
 
 
 def model_directory(path: Path) -> Path:
-    """Where the model lies: the directory itself, the model of a checkpoint, or one in the box."""
+    """Where the model lies: the directory itself, that of a checkpoint, or one in the package."""
     if (path / "model").is_dir():
         return path / "model"
     boxed = BOX / path

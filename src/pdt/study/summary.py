@@ -89,20 +89,23 @@ def gate_lines(summary: StudySummary) -> list[str]:
     seeds = len(summary.gates[0].judged)
     met = sum(gate.verdict is Verdict.MET for gate in summary.gates)
     head = [
-        "question", "evidence", *(f"seed {seed}" for seed in range(seeds)), "asked for", "verdict",
+        "question", "evidence", *(f"seed {seed}" for seed in range(seeds)), "asked for", "source",
+        "verdict",
     ]  # fmt: skip
     rows, before = [head, ["---"] * len(head)], ""
     for gate in summary.gates:
-        question, name, _, asked, _, _ = gate_row(gate.judged[0], summary.documents)
+        question, name, _, asked, source, _ = gate_row(gate.judged[0], summary.documents)
         measured = (gate_row(judged, summary.documents)[2] for judged in gate.judged)
         verdict = MARK[gate.verdict] if gate.verdict is Verdict.MET else f"**{MARK[gate.verdict]}**"
-        rows.append(["" if question == before else question, name, *measured, asked, verdict])
+        rows.append(
+            ["" if question == before else question, name, *measured, asked, source, verdict]
+        )
         before = question
     return [
         f"**{met} of {len(summary.gates)} gates are met** in "
         f"{'every one of ' if seeds > 1 else ''}{seeds} seed{'s' if seeds > 1 else ''}, "
-        f"on {summary.documents} documents of the test split,",
-        "with learned plans and 95% intervals over documents.",
+        f"on {summary.documents} documents of the test split: executor",
+        "capability with oracle plans, the rest with learned ones; 95% intervals over documents.",
         "",
         *(f"| {' | '.join(row)} |" for row in rows),
     ]

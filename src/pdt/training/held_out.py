@@ -1,6 +1,6 @@
 """What a stage border measures: every loss on held-out documents, teacher-forced, with no gradient.
 
-The plans are those of the stage that ends, so its number is that of what it trained. All ten losses
+The plans are those of the stage that ends, so its number is that of what it trained. All losses
 are there at every border, whatever the stage counts, so that borders can be compared. Documents,
 their order and their lanes are functions of the seed; no random stream is touched, and a run that
 was interrupted measures what an uninterrupted one does.

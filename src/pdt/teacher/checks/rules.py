@@ -10,7 +10,7 @@ from pdt.contract import Contract
 
 @dataclass(frozen=True)
 class Rule:
-    """One sentence of the contract and the passage it comes from."""
+    """One sentence of the contract and the passage of the paper it comes from."""
 
     passage: str
     sentence: str
@@ -18,77 +18,85 @@ class Rule:
 
 RULES = {
     # Stage A
-    "bundle_agrees": Rule("D5", "Facts and article name the same source bundle."),
-    "fact_count": Rule("D5", "The number of facts is within its limits."),
-    "fact_ids": Rule("D5", "No two facts share an id."),
-    "fact_paragraph": Rule("D5", "A fact names a paragraph of the article."),
-    "fact_quote": Rule("D5", "A fact's quote is the paragraph's text at those characters."),
+    "bundle_agrees": Rule("§4.2", "Facts and article name the same source bundle."),
+    "fact_count": Rule("§4.2", "The number of facts is within its limits."),
+    "fact_ids": Rule("§4.2", "No two facts share an id."),
+    "fact_paragraph": Rule("§4.2", "A fact names a paragraph of the article."),
+    "fact_quote": Rule("§4.2", "A fact's quote is the paragraph's text at those characters."),
     "fact_citations": Rule(
-        "D5",
+        "§4.2",
         "A fact's citations are its paragraph's; at least one when the paragraph has any.",
     ),
-    "fact_paragraph_spread": Rule("D5", "The facts span enough source paragraphs."),
-    "fact_section_spread": Rule("D5", "The facts span enough top-level source sections."),
+    "fact_paragraph_spread": Rule("§4.2", "The facts span enough source paragraphs."),
+    "fact_section_spread": Rule("§4.2", "The facts span enough top-level source sections."),
     "negative_alters": Rule(
-        "D5",
+        "§4.2",
         "A hard negative replaces words of its fact's statement by other words.",
     ),
-    "negative_not_in_source": Rule("D5", "A hard negative is not what the source says."),
+    "negative_not_in_source": Rule("§4.2", "A hard negative is not what the source says."),
     # Stage B: plans and sections
-    "lane_count": Rule("D6", "There is exactly one plan and one section for each lane."),
-    "plan_nodes": Rule("D6", "The number of nodes of every plan is within its limits."),
-    "section_paragraphs": Rule("D6", "The number of paragraphs is within its limits."),
-    "presentation_order": Rule("D6", "`lane_at_position` names every lane once."),
+    "lane_count": Rule("§4.2", "There is exactly one plan and one section for each lane."),
+    "plan_nodes": Rule("§4.2", "The number of nodes of every plan is within its limits."),
+    "section_paragraphs": Rule("§4.2", "The number of paragraphs is within its limits."),
+    "presentation_order": Rule("§4.2", "`lane_at_position` names every lane once."),
     "target_paragraphs": Rule(
-        "D6",
+        "§4.2",
         "Every paragraph realizes exactly one node, and nodes are written in order.",
     ),
-    "known_facts": Rule("D6", "Plans and roles name facts of the inventory only."),
+    "known_facts": Rule("§4.2", "Plans and roles name facts of the inventory only."),
     # Stage B: roles
-    "roles_complete": Rule("D6", "Every fact has one role entry with one role for each lane."),
-    "one_owner": Rule("D6", "Every fact has exactly one OWNER lane."),
-    "owner_routed": Rule("D6", "Exactly one plan node, in the OWNER lane, owns the fact."),
+    "roles_complete": Rule("§4.2", "Every fact has one role entry with one role for each lane."),
+    "one_owner": Rule("§4.2", "Every fact has exactly one OWNER lane."),
+    "owner_routed": Rule("§4.2", "Exactly one plan node, in the OWNER lane, owns the fact."),
     "reference_permitted": Rule(
-        "D6",
+        "§4.2",
         "A REFERENCE needs a node that permits it; a node permits facts of other lanes only.",
     ),
-    "role_has_quote": Rule("D6", "OWNER and REFERENCE carry a quote, ABSENT carries none."),
-    "role_quote": Rule("D6", "A role's quote is the section's text at those characters."),
+    "role_has_quote": Rule("§4.2", "OWNER and REFERENCE carry a quote, ABSENT carries none."),
+    "role_quote": Rule("§4.2", "A role's quote is the section's text at those characters."),
     "role_quote_in_target": Rule(
-        "D6",
+        "§4.2",
         "A role's quote lies in a target paragraph of a node that owns or permits the fact.",
     ),
-    "absent_stays_absent": Rule("D6", "An ABSENT lane repeats no evidence of the fact verbatim."),
-    "negative_absent": Rule("D6", "No hard negative appears in a section, a plan or the request."),
+    "absent_stays_absent": Rule("§4.2", "An ABSENT lane repeats no evidence of the fact verbatim."),
+    "negative_absent": Rule(
+        "§4.2", "No hard negative appears in a section, a plan or the request."
+    ),
     # Stage B: dependencies
     "dependency_ids": Rule(
-        "D7",
+        "§4.2",
         "No two dependencies share an id, and exactly the receiver node lists each.",
     ),
-    "dependency_ends": Rule("D7", "Owner and receiver are existing nodes of different lanes."),
-    "dependency_quote": Rule("D7", "A dependency's quotes are its sections' text there."),
-    "dependency_quote_in_target": Rule("D7", "A dependency's quotes lie in their nodes' targets."),
-    "dependency_order": Rule("D7", "The owner precedes the receiver in presentation order."),
-    "dependency_fact": Rule("D7", "A fact's dependency runs from its OWNER to a REFERENCE."),
-    "coined_quoted": Rule("D7", "Coined text stands in both quotes."),
-    "coined_hidden": Rule("D7", "Coined text is in neither source, request, facts nor plans."),
-    "coined_received": Rule("D7", "Coined text outside its owner stands only in receiver quotes."),
-    "coined_entropy": Rule("D7", "2^h distinct alternatives hold the text; one choice, one h."),
+    "dependency_ends": Rule("§4.2", "Owner and receiver are existing nodes of different lanes."),
+    "dependency_quote": Rule("§4.2", "A dependency's quotes are its sections' text there."),
+    "dependency_quote_in_target": Rule(
+        "§4.2", "A dependency's quotes lie in their nodes' targets."
+    ),
+    "dependency_order": Rule("§4.2", "The owner precedes the receiver in presentation order."),
+    "dependency_fact": Rule("§4.2", "A fact's dependency runs from its OWNER to a REFERENCE."),
+    "coined_quoted": Rule("§4.2", "Coined text stands in both quotes."),
+    "coined_hidden": Rule("§4.2", "Coined text is in neither source, request, facts nor plans."),
+    "coined_received": Rule(
+        "§4.2", "Coined text outside its owner stands only in receiver quotes."
+    ),
+    "coined_entropy": Rule("§4.2", "2^h distinct alternatives hold the text; one choice, one h."),
     # On tokens
-    "no_special_tokens": Rule("D8", "No text spells a special token of the student."),
+    "no_special_tokens": Rule("§4.3", "No text spells a special token of the student."),
     "source_tokens": Rule("Table 1", "The article's tokens are within their limits."),
-    "section_tokens": Rule("D6", "A section's student tokens are within their limits."),
-    "prompt_tokens": Rule("T5", "The prompt fits under the ceiling; it is never truncated."),
-    "quote_tokens": Rule("D8", "Every quote overlaps at least one token."),
-    "dependency_published": Rule("D7", "The owner quote ends in a completed block."),
-    "dependency_delay": Rule("D7", "The owner's note is readable before the first receiver token."),
-    "dependency_window": Rule("D7", "The owner's note is still in the window at every receiver."),
+    "section_tokens": Rule("§4.2", "A section's student tokens are within their limits."),
+    "prompt_tokens": Rule("App. A", "The prompt fits under the ceiling; it is never truncated."),
+    "quote_tokens": Rule("§4.3", "Every quote overlaps at least one token."),
+    "dependency_published": Rule("§4.3", "The owner quote ends in a completed block."),
+    "dependency_delay": Rule(
+        "§4.3", "The owner's note is readable before the first receiver token."
+    ),
+    "dependency_window": Rule("§4.3", "The owner's note is still in the window at every receiver."),
 }
 """Every rule by name, in the order in which failures are reported."""
 
 BUNDLE_RULES = {
-    "bundle_present": Rule("D1", "The article's bundle is there, whole and unchanged."),
-    "bundle_citations": Rule("D5", "The article's title and citations are those of its bundle."),
+    "bundle_present": Rule("§4.1", "The article's bundle is there, whole and unchanged."),
+    "bundle_citations": Rule("§4.2", "The article's title and citations are those of its bundle."),
 }
 """Rules that need the raw bundles: `pdt record check --bundles ROOT`."""
 
