@@ -142,11 +142,10 @@ def read_json_object(path: Path) -> dict[str, Any]:
 
 
 def code_digest() -> str:
-    """Of every Python file of the package: the code that runs, committed or not."""
+    """Of every Python and C file of the package: the code that runs, committed or not."""
     root = Path(__file__).parent
-    return sha256_json(
-        {str(path.relative_to(root)): sha256_file(path) for path in sorted(root.rglob("*.py"))}
-    )
+    files = sorted([*root.rglob("*.py"), *root.rglob("*.c")])
+    return sha256_json({str(path.relative_to(root)): sha256_file(path) for path in files})
 
 
 def code_revision() -> str:

@@ -17,18 +17,19 @@ from pdt.contract import Contract
 from pdt.errors import BindingMismatch, PdtError, UsageError
 from pdt.evaluation.conditions import COINED, GENERATED, SCORED, Weights
 from pdt.evaluation.exact import ExactScreen, read_claim
-from pdt.evaluation.execution import Execution
+from pdt.evaluation.execution import PACKED, Execution
 from pdt.evaluation.page import render_page
 from pdt.evaluation.parts import Parts, kept_parts
 from pdt.evaluation.report import MADE_BY, conclude, write_report
 from pdt.evaluation.results import Raw, Results, read_raw, read_results, write_raw
-from pdt.evaluation.run import Evaluation, check_budgets
+from pdt.evaluation.run import Evaluation
 from pdt.evaluation.verify import verify_results
 from pdt.model.build import random_model
 from pdt.model.pdt import ParallelDecoder
 from pdt.model.store import save_model
 from pdt.provenance import MANIFEST, write_manifest
 from pdt.records.batch import RecordShards
+from pdt.training.budget import check_budgets
 from pdt.training.lock import hold_run
 from tests.conftest import open_model
 from tests.evaluations import chronicle_shards, small_config, small_settings
@@ -111,6 +112,15 @@ def test_every_condition_writes_scores_and_coins(ran: Ran) -> None:
     assert len(raw.coined) == coined * len(COINED)
     assert len(raw.judgments) == len(raw.written)
     assert [judged.measure is not None for judged in results.gates[:9]] == [True] * 9
+
+
+@pytest.mark.paper("Table 3")
+def test_the_time_of_a_round_is_not_the_prefills(ran: Ran) -> None:
+    execution = ran[0].execution
+    assert execution is not None
+    for run in execution.of_side(PACKED):
+        assert len(run.round_seconds) == run.rounds
+        assert sum(run.round_seconds) <= run.seconds - run.prefill_seconds
 
 
 @pytest.mark.paper("§7.3", "Eq. 10")
@@ -397,14 +407,25 @@ def test_a_self_only_control_must_match_the_bus_checkpoint(
 
 
 @pytest.mark.paper("Table 3")
-def test_checkpoints_are_compared_after_as_many_steps(tmp_path: Path) -> None:
-    paths = [tmp_path / name for name in ("bus", "same", "fewer")]
-    for path, step in zip(paths, (9, 9, 8), strict=True):
-        path.mkdir()
+def test_models_are_compared_after_as_many_steps_on_the_same_records(tmp_path: Path) -> None:
+    def saved(name: str, step: int, records: str, *, packed: bool) -> Path:
+        trained, path = {"step": step, "records": records * 64}, tmp_path / name / "at"
+        path.mkdir(parents=True)
+        if packed:
+            write_manifest(path, made_by="", config=None, inputs={"trained": trained})
+            return path
         (path / "state.json").write_text(json.dumps({"progress": {"step": step}}))
-    check_budgets(paths[0], paths[1])
-    with pytest.raises(BindingMismatch, match="another training budget"):
-        check_budgets(paths[0], paths[2])
+        digest = {"records": {"digest": trained["records"]}}
+        write_manifest(path.parent, made_by="", config=None, inputs=digest)
+        return path
+
+    bus = saved("bus", 9, "a", packed=False)
+    for packed in (False, True):
+        check_budgets(bus, saved(f"same {packed}", 9, "a", packed=packed))
+        for step, records in ((8, "a"), (9, "b")):
+            other = saved(f"{step} {records} {packed}", step, records, packed=packed)
+            with pytest.raises(BindingMismatch, match="another training budget"):
+                check_budgets(bus, other)
 
 
 def test_what_a_screen_cannot_read_is_refused_before_anything_is_written(

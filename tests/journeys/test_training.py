@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -192,9 +193,10 @@ def test_a_full_disk_stops_and_names_the_last_good_checkpoint(
 def test_records_of_another_model_are_refused_before_the_first_step(
     records: Records, tmp_path: Path
 ) -> None:
-    other = edit_config(records[1], ["lanes.block_tokens=4"], where="test")
-    with pytest.raises(BindingMismatch, match=r"lanes\.block_tokens"):
-        Trainer(random_model(other, seed=0), records[0], tmp_path)
+    for setting in ("lanes.block_tokens=4", "records.projection_seed=1", "records.encoder.name=x"):
+        other = edit_config(records[1], [setting], where="test")
+        with pytest.raises(BindingMismatch, match=re.escape(setting.split("=")[0][:15])):
+            Trainer(random_model(other, seed=0), records[0], tmp_path)
     with pytest.raises(UsageError, match="no whole checkpoint"):
         Trainer.resume(records[0], tmp_path, records[1])
     greedy = edit_config(records[1], ["training.optimizer.batch_documents=6"], where="test")

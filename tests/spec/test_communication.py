@@ -123,6 +123,24 @@ def test_two_words_outside_the_pool_never_agree() -> None:
     assert not coined((7, 8, 99, 1), (1, 1, 1, 7, 8, 98)).agree
 
 
+def test_chance_is_of_the_choices_that_agreement_is_of() -> None:
+    """Of a word of two and one of four, only the first is in time."""
+    pair = {"alternatives": ("Wolf", "Lion"), "alternative_tokens": ((20,), (21,))}
+    late = {"dependency_id": "d2", "cue_tokens": (9, 8)}
+    d = document(choices=(CHOICE.model_copy(update=pair), CHOICE.model_copy(update=late)))
+    owner = (7, 8, 21, *[1] * 40, 9, 8, 21)
+    raw = Raw(documents=[d], coined=[written("bus", tokens=(owner, (*[1] * 40, *owner[:3]), (1,)))])
+    found = compute_measures(raw, small_settings(small_config()))
+    assert found["agreement.bus.chance"].estimate == 1 / 2
+
+
+def test_a_word_of_several_tokens_is_chosen_by_the_state_before_its_first() -> None:
+    words = {"alternative_tokens": ((20, 30), (21, 31), (22, 32), (23, 33))}
+    told = written("bus", tokens=((7, 8, 21, 31), (1, 1, 7, 8, 21, 31), (1,)))
+    choice = CHOICE.model_copy(update=words)
+    assert not bits.agreement(choice, told, block_tokens=4, window_blocks=16).in_time
+
+
 def test_a_word_is_in_time_when_its_note_could_reach_the_state_that_chose_it() -> None:
     owner = (7, 8, 21, 1)  # block 0 of four tokens, complete
     assert coined(owner, (1, 1, 1, 7, 8, 21)).in_time

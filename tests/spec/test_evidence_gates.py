@@ -122,6 +122,7 @@ def test_a_bound_is_judged_where_the_paper_names_a_bound() -> None:
     assert recall.verdict(good) is Verdict.MET
     assert recall.verdict(good.model_copy(update={"low": 0.89})) is Verdict.UNMET
     assert recall.verdict(None) is Verdict.NOT_MEASURED
+    assert recall.verdict(good.model_copy(update={"documents": 7})) is Verdict.NOT_MEASURED
 
 
 def test_a_gate_has_exactly_one_threshold() -> None:

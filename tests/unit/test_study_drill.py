@@ -124,6 +124,15 @@ def test_self_only_is_drilled_without_a_sibling(drill: Drill) -> None:
         assert same is (condition is NotesCondition.SELF_ONLY)
 
 
+def test_a_state_of_another_start_is_refused(drill: Drill, tmp_path: Path) -> None:
+    DrillRun(small(), drill, Drilling(steps=4, save_steps=1)).run(tmp_path)
+    other = small()
+    with torch.no_grad():
+        other.trunk.norm.weight[0] += 1
+    with pytest.raises(BindingMismatch, match="start"):
+        DrillRun(other, drill, Drilling(steps=4, save_steps=1)).run(tmp_path)
+
+
 def test_a_state_of_another_drill_is_refused(drill: Drill, tmp_path: Path) -> None:
     model = small()
     DrillRun(model, drill, Drilling(steps=4, save_steps=1)).run(tmp_path)

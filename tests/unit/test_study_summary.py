@@ -14,7 +14,7 @@ def test_a_gate_is_met_when_every_seed_meets_it() -> None:
         seeds.append(judge_gates({"oracle.owner_recall": measure, "oracle.leakage": leakage}))
     gates = tuple(GateOverSeeds(judged=judged) for judged in zip(*seeds, strict=True))
     summary = StudySummary(
-        code_revision="test", documents=9, models=({}, {}), gates=gates, directions=()
+        code_revisions=("test", "test"), documents=9, models=({}, {}), gates=gates, directions=()
     )
     assert not summary.met
     rows = {row.split(" | ")[1]: row for row in as_markdown(summary).splitlines() if "|" in row}

@@ -75,10 +75,11 @@ def run(
     from pdt.evaluation.parts import kept_parts
     from pdt.evaluation.report import all_met, conclude, write_report
     from pdt.evaluation.results import EvaluationSettings
-    from pdt.evaluation.run import Evaluation, check_budgets, load_for_evaluation
+    from pdt.evaluation.run import Evaluation, load_for_evaluation
     from pdt.provenance import MANIFEST, code_digest, refuse_existing, sha256_file
     from pdt.records.batch import RecordShards
     from pdt.terms import NotesCondition
+    from pdt.training.budget import check_budgets
 
     refuse_existing(out)
     one_of("--plan", plan, ("learned", "oracle"))
@@ -88,8 +89,8 @@ def run(
     bus, digest = load_for_evaluation(model, NotesCondition.BUS)
     models, digests = {Weights.BUS: bus}, {"bus": digest}
     if self_only is not None:
-        check_budgets(model, self_only)
         control, digest = load_for_evaluation(self_only, NotesCondition.SELF_ONLY)
+        check_budgets(model, self_only)
         models[Weights.SELF_ONLY], digests["self_only"] = control, digest
     settings = EvaluationSettings.model_validate(
         {

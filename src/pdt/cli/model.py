@@ -75,6 +75,7 @@ def pack(
     from pdt.model.store import load_model, save_model, share_trunk
     from pdt.provenance import refuse_existing
     from pdt.tokenizer import find_tokenizer, load_tokenizer
+    from pdt.training.budget import TRAINED, budget_of
 
     refuse_existing(out)
     model = load_model(source)
@@ -88,7 +89,9 @@ def pack(
         model.trunk_identity = replace(model.trunk_identity, source=None)
     else:
         share_trunk(model, trunk_of, dtype, out)
-    save_model(model, out, with_trunk=trunk_of is None, dtype=dtype)
+    budget = budget_of(source)
+    trained = {} if budget is None else {TRAINED: budget.model_dump(mode="json")}
+    save_model(model, out, with_trunk=trunk_of is None, dtype=dtype, inputs=trained)
     print(out)
 
 

@@ -8,6 +8,7 @@ Paper: §7.3, §4.2.
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from pdt.contract import Contract
 from pdt.evaluation.communication import Likelihoods
@@ -46,6 +47,7 @@ class Agreement(Contract):
     receiver_word: str | None
     in_time: bool
     """The owner's note could reach the state that chose the receiver's word."""
+    alternatives: int
 
     @property
     def both(self) -> bool:
@@ -66,27 +68,36 @@ def agreement(
     in_time = False
     if owner is not None and receiver is not None:
         published = len(written.lanes[lanes[choice.owner_lane]].tokens) // block_tokens
-        sent = owner[0] // block_tokens
+        sent = owner.last // block_tokens
         # The token at place t is chosen by the state of token t - 1 (reading 29).
-        lag = (receiver[0] - 1) // block_tokens - sent
+        lag = (receiver.first - 1) // block_tokens - sent
         in_time = sent < published and 1 <= lag <= window_blocks
     return Agreement(
-        owner_word=None if owner is None else owner[1],
-        receiver_word=None if receiver is None else receiver[1],
+        owner_word=None if owner is None else owner.word,
+        receiver_word=None if receiver is None else receiver.word,
         in_time=in_time,
+        alternatives=len(choice.alternatives),
     )
 
 
-def _behind_cue(choice: HeldOutChoice, tokens: Sequence[int]) -> tuple[int, str] | None:
-    """The place of the last token and the alternative behind the first cue, or `OTHER`."""
+class _Place(NamedTuple):
+    """A word in a lane, by its first and last token."""
+
+    first: int
+    last: int
+    word: str
+
+
+def _behind_cue(choice: HeldOutChoice, tokens: Sequence[int]) -> _Place | None:
+    """The alternative behind the first cue, or `OTHER`."""
     cue = choice.cue_tokens
     for start in range(len(tokens) - len(cue)):
         if tuple(tokens[start : start + len(cue)]) == cue:
             at = start + len(cue)
             for text, behind in zip(choice.alternatives, choice.alternative_tokens, strict=True):
                 if tuple(tokens[at : at + len(behind)]) == behind:
-                    return at + len(behind) - 1, text
-            return at, OTHER
+                    return _Place(at, at + len(behind) - 1, text)
+            return _Place(at, at, OTHER)
     return None
 
 

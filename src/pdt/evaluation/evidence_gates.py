@@ -15,6 +15,8 @@ from pdt.contract import Contract, Line
 from pdt.evaluation.bootstrap import Measure
 
 FILE = "evidence_gates.yaml"
+FEWEST = 8
+"""Documents under which an interval over documents has no end worth judging."""
 
 
 class Verdict(StrEnum):
@@ -56,8 +58,8 @@ class EvidenceGate(Contract):
         return next((sign, value) for sign, value in self._thresholds() if value is not None)
 
     def verdict(self, measure: Measure | None) -> Verdict:
-        """What is not measured is not met, and says so."""
-        if measure is None:
+        """What is not measured, or a bound on a handful of documents, is not met, and says so."""
+        if measure is None or (self.judged_on != "estimate" and measure.documents < FEWEST):
             return Verdict.NOT_MEASURED
         value: float = getattr(measure, self.judged_on)
         sign, threshold = self.threshold

@@ -7,9 +7,10 @@ import resource
 import sys
 import time
 from collections.abc import Sequence
+from itertools import pairwise
 
 from pdt.evaluation.execution import ONE, PACKED, SERIAL, ExecutionRun
-from pdt.generation.events import Done, Round
+from pdt.generation.events import Done, PlanReady, Round
 from pdt.generation.loop import start
 from pdt.generation.serial import write_serially
 from pdt.generation.settings import GenerationSettings
@@ -55,13 +56,11 @@ def _packed(
     name: str,
     settings: GenerationSettings,
 ) -> ExecutionRun:
-    begun = last = time.perf_counter()
-    trace, ledger = [], None
+    begun = time.perf_counter()
+    ready, ledger = [], None
     for event in start(model, [prompt], settings, tokenizer=tokenizer, plans=plan).events():
-        if isinstance(event, Round):
-            now = time.perf_counter()
-            trace.append(now - last)
-            last = now
+        if isinstance(event, PlanReady | Round):
+            ready.append(time.perf_counter())
         elif isinstance(event, Done):
             ledger = event.ledger
     assert ledger is not None
@@ -76,7 +75,7 @@ def _packed(
         barrier_seconds=ledger.seconds.get("barrier", 0.0),
         shared_cache_bytes=ledger.shared_cache_bytes,
         private_cache_bytes=ledger.private_cache_bytes,
-        round_seconds=tuple(trace),
+        round_seconds=tuple(after - before for before, after in pairwise(ready)),
     )
 
 

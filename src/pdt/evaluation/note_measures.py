@@ -91,6 +91,7 @@ def agreement_measures(
             "in_time": (len(timely), len(both)),
             "agree": (sum(a.agree for a in timely), len(timely)),
             "agree_whenever": (sum(a.agree for a in both), len(both)),
+            "chance": (sum(1 / a.alternatives for a in timely), len(timely)),
         }
         for name, (part, whole) in shares.items():
             if whole:
@@ -101,13 +102,7 @@ def agreement_measures(
         for condition, of_condition in rates.items()
         for name, values in of_condition.items()
     }
-    chance = {
-        name: sum(1 / len(choice.alternatives) for choice in d.choices) / len(d.choices)
-        for name, d in documents.items()
-        if d.choices
-    }
-    if rates and chance:
-        measures["agreement.chance"] = boot.mean(chance)
+    if rates:
         ours, theirs = (rates.get(name, {}).get("agree", {}) for name in ("bus", "self_only"))
         measures["sibling.agreement"] = boot.difference(ours, theirs)
         ours, theirs = (rates.get(name, {}).get("in_time", {}) for name in ("bus", "self_only"))

@@ -114,7 +114,7 @@ def _plots(results: Results, raw: Raw) -> Iterator[tuple[str, str]]:
         bars(rows(received), percent=False, digits=2, lines=h),
     )
     agree = [(c.title, f"agreement.{c.name}.agree", "a") for c in COINED]
-    chance = [(m[name].estimate, "chance") for name in ("agreement.chance",) if name in m]
+    chance = [(m[name].estimate, "chance") for name in ("agreement.bus.chance",) if name in m]
     yield (
         "Coined words in free generation: owner and receiver agree",
         bars(rows(agree), lines=[*chance, *asked("agreement.bus.agree")]),

@@ -294,24 +294,6 @@ def load_for_evaluation(path: Path, condition: NotesCondition) -> tuple[Parallel
     return model, sha256_file(directory / MANIFEST)
 
 
-def check_budgets(bus: Path, self_only: Path) -> None:
-    """Two checkpoints of runs have taken the same number of steps."""
-    from pdt.provenance import read_json_object
-    from pdt.training.checkpoint import STATE
-
-    files = [path / STATE for path in (self_only, bus)]
-    if not all(file.is_file() for file in files):
-        return  # saved models say nothing of their steps
-    theirs, ours = (read_json_object(file)["progress"]["step"] for file in files)
-    if theirs != ours:
-        raise BindingMismatch(
-            f"{self_only} has another training budget than {bus}.",
-            [("step", theirs, ours)],
-            "Table 3 compares at identical budgets: give checkpoints of the same step.",
-            sides=("self-only", "bus"),
-        )
-
-
 def check_matched(bus: ParallelDecoder, self_only: ParallelDecoder) -> None:
     """The control has the same parameters, path and budget; only what a lane may read differs."""
     check_binding(self_only.config, bus.config, Path("the self-only checkpoint"), free=UNMATCHED)

@@ -162,7 +162,7 @@ def _bits(results: Results) -> Table:
 
 
 def _agreement(results: Results) -> Table:
-    keys = ("both", "in_time", "agree", "agree_whenever")
+    keys = ("both", "in_time", "agree", "chance", "agree_whenever")
 
     def of(condition: Condition) -> list[Measure | None]:
         return [results.measures.get(f"agreement.{condition.name}.{key}") for key in keys]
@@ -172,9 +172,11 @@ def _agreement(results: Results) -> Table:
         for c in COINED
         if f"agreement.{c.name}.both" in results.measures
     ]
-    chance = percent(results.measures.get("agreement.chance"))
-    titles = ("condition", "both write it", "of these in time", "of these agree", "agree, all")
-    return f"Coined words in free generation, drawn for the owner; chance {chance}", titles, rows
+    titles = (
+        "condition", "both write it", "of these in time", "of these agree", "by chance",
+        "agree, all",
+    )  # fmt: skip
+    return "Coined words in free generation, drawn for the owner", titles, rows
 
 
 def _execution(results: Results, raw: Raw) -> Table:

@@ -55,12 +55,16 @@ def save_model(
     *,
     with_trunk: bool = False,
     dtype: torch.dtype | None = None,
+    inputs: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write the model whole, or not at all. `dtype` stores weights in another float type."""
+    """Write the model whole, or not at all. `dtype` stores weights in another float type.
+
+    `inputs` is what the manifest says it was made from.
+    """
     with new_directory(directory) as work:
         for name, part in model_tensors(model, with_trunk=with_trunk).items():
             write_tensors(work / name, part if dtype is None else _as_dtype(part, dtype))
-        write_binding(model, work)
+        write_binding(model, work, inputs)
 
 
 def model_tensors(model: ParallelDecoder, *, with_trunk: bool) -> dict[str, dict[str, Tensor]]:
@@ -78,7 +82,9 @@ def model_tensors(model: ParallelDecoder, *, with_trunk: bool) -> dict[str, dict
     return parts
 
 
-def write_binding(model: ParallelDecoder, directory: Path) -> None:
+def write_binding(
+    model: ParallelDecoder, directory: Path, inputs: Mapping[str, Any] | None = None
+) -> None:
     """What the weights of a directory are bound to, beside them, and the manifest over all."""
     identity = model.trunk_identity
     if identity is None:
@@ -90,7 +96,7 @@ def write_binding(model: ParallelDecoder, directory: Path) -> None:
     write_json(directory / CONFIG, {"format": FORMAT, "config": config, "trunk": asdict(identity)})
     if model.tokenizer is not None:
         (directory / TOKENIZER).write_bytes(model.tokenizer.as_json().encode())
-    write_manifest(directory, made_by="pdt.save_model", config=config)
+    write_manifest(directory, made_by="pdt.save_model", config=config, inputs=inputs)
 
 
 def load_model(

@@ -13,7 +13,7 @@ DIRECTIONS: dict[str, tuple[str, str | float]] = {
     "notes carry coined words": ("bits.bus.share", "bits.no_dynamic.share"),
     "mutated notes do not": ("bits.bus.share", "bits.mutated.share"),
     "one's own notes do not": ("bits.bus.share", "bits.self_only.share"),
-    "lanes agree on names they heard": ("agreement.bus.agree", "agreement.chance"),
+    "lanes agree on names they heard": ("agreement.bus.agree", "agreement.bus.chance"),
     "packed lanes answer sooner than serial ones": ("execution.speedup", 1.0),
 }
 """An effect, the measure that should be higher, and what it should be higher than."""

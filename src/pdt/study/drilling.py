@@ -15,6 +15,7 @@ import torch
 from pdt.config import TrainingConfig
 from pdt.model.pdt import ParallelDecoder
 from pdt.model.planner import PlanSet
+from pdt.model.trunk import tensors_digest
 from pdt.notes.visibility import visibility_table
 from pdt.objective.token import token_loss
 from pdt.objective.total import total_loss
@@ -58,19 +59,20 @@ class DrillRun:
         self.request = torch.tensor([list(drill.tokenizer.encode(REQUEST).ids)])
         apply_manifest(model, Stage(0, 0, how.steps, PlanCondition.ORACLE, TRAINED))
         self.optimizer = build_optimizer(model, self.config)
+        self._bound = self._belongs_to()
 
     def run(
         self, work: Path, watch: Callable[[int, dict[str, float]], None] = lambda step, said: None
     ) -> None:
         """Every step that is left; `work` keeps the state."""
         weights = dict(learned_parameters(self.model))
-        first = restore_state(work / STATE, weights, self.optimizer, self._bound())
+        first = restore_state(work / STATE, weights, self.optimizer, self._bound)
         if first == 0:
             self._take_codes()
         for step in range(first, self.how.steps):
             watch(step + 1, self._step(step))
             if (step + 1) % self.how.save_steps == 0 or step + 1 == self.how.steps:
-                save_state(work / STATE, weights, self.optimizer, step + 1, self._bound())
+                save_state(work / STATE, weights, self.optimizer, step + 1, self._bound)
 
     @torch.no_grad()
     def recalled(self, condition: NotesCondition) -> float:
@@ -92,10 +94,11 @@ class DrillRun:
         table = visibility_table(condition or model.config.notes.condition, lanes)
         return roll_out(model, frontier, batch.section_tokens_BKT, may_read_KK=table)
 
-    def _bound(self) -> dict[str, object]:
-        """What a state of this drill belongs to."""
+    def _belongs_to(self) -> dict[str, object]:
+        """What a state of this drill belongs to; the model as it starts is of it."""
         config = self.model.config.model_dump_json()
         return {
+            "start": tensors_digest(sorted(self.model.state_dict().items())),
             "drilling": asdict(self.how),
             "sentences": self.drill.digest,
             "config": hashlib.sha256(config.encode()).hexdigest(),

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from pdt.contract import Contract, Line, Sha256
 from pdt.evaluation.evidence_gates import Judgement, Verdict
-from pdt.evaluation.results import read_results
 from pdt.evaluation.tables import MARK, gate_row
-from pdt.provenance import atomic_path, code_revision, write_json
+from pdt.evaluation.verify import verify_results
+from pdt.provenance import MANIFEST, atomic_path, read_json_object, write_json
 from pdt.study.directions import Direction, directions_of
 from pdt.study.steps import verdict_of
 
@@ -28,7 +28,8 @@ class GateOverSeeds(Contract):
 class StudySummary(Contract):
     """summary.json: what follows from the verdicts of a study."""
 
-    code_revision: Line
+    code_revisions: tuple[Line, ...]
+    """By seed: the code that judged it."""
     documents: int
     models: tuple[dict[str, Sha256], ...]
     """By seed: the digests of the bus model and of its control."""
@@ -46,10 +47,13 @@ class StudySummary(Contract):
 
 
 def summarize(out: Path, seeds: int) -> StudySummary:
-    """Read every seed's verdict; a gate is met when it is met in all."""
-    results = [read_results(verdict_of(out, seed)) for seed in range(seeds)]
+    """Verify every seed's verdict; a gate is met when it is met in all."""
+    verdicts = [verdict_of(out, seed) for seed in range(seeds)]
+    results = [verify_results(verdict)[0] for verdict in verdicts]
     return StudySummary(
-        code_revision=code_revision(),
+        code_revisions=tuple(
+            read_json_object(verdict / MANIFEST)["code_revision"] for verdict in verdicts
+        ),
         documents=results[0].settings.documents,
         models=tuple(result.models for result in results),
         gates=tuple(

@@ -57,6 +57,10 @@ def check_records(model: ParallelDecoder, shards: RecordShards) -> None:
         ("planner.nodes", of.planner.nodes, config.planner.nodes),
         ("planner.width", of.planner.width, config.planner.width),
         ("heads.fact_width", of.heads.fact_width, config.heads.fact_width),
+        ("records.encoder", _encoder(of), _encoder(config)),
+        ("records.node_text", of.records.node_text, config.records.node_text),
+        ("records.projection_seed", of.records.projection_seed, config.records.projection_seed),
+        ("records.prompt_format", of.records.prompt_format, config.records.prompt_format),
     ]
     wrong = [row for row in rows if row[1] != row[2]]
     if wrong:
@@ -69,6 +73,12 @@ def check_records(model: ParallelDecoder, shards: RecordShards) -> None:
     if model.tokenizer is not None:
         shards.require_tokenizer(model.tokenizer.sha256)
     shards.require_vocabulary(config.trunk.shape.vocabulary)
+
+
+def _encoder(config: PdtConfig) -> str:
+    """Which encoder it is, wherever its weights lie."""
+    encoder = config.records.encoder
+    return f"{encoder.kind} {encoder.revision or encoder.name}"
 
 
 def check_ranks(config: PdtConfig, count: int) -> None:
