@@ -18,6 +18,7 @@ from pdt.sources.chronicle.deeds import Phase, Theme
 from pdt.sources.chronicle.dials import SIZES, turn_dials
 from pdt.sources.chronicle.meter import nano_meter
 from pdt.sources.chronicle.names import BODIES, COINED, GIVEN, PLACES, SURNAMES
+from pdt.sources.chronicle.phrasing import REMARKS, SHORT
 from pdt.sources.chronicle.world import draw_world
 from pdt.teacher.chronicle import Chronicle, ChronicleDocument
 from pdt.teacher.chronicle.request import BY_PARTY, BY_PHASE, BY_THEME
@@ -292,3 +293,12 @@ def test_a_held_out_request_is_a_new_sentence_of_known_words(pool: tuple[str, ..
 
     training = words(BY_PHASE[:-1] + BY_THEME[:-1] + BY_PARTY[:-1])
     assert pool[-1] not in pool[:-1] and words(pool[-1:]) <= training
+
+
+def test_no_remark_can_stop_early() -> None:
+    remarks = [re.findall(r"\w+", remark) for pool in REMARKS.values() for remark in pool]
+    last_words = {remark[-1] for remark in remarks}
+    assert all(len(remark) >= SHORT for remark in remarks)
+    # Three words are an adverb ("For many years"), four can be a sentence.
+    early = {" ".join(r[:n]) for r in remarks for n in range(4, SHORT) if r[n - 1] in last_words}
+    assert not early

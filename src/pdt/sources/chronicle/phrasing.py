@@ -59,33 +59,28 @@ FIRST_MANNER = MANNERS.count("")
 SHORT = 8
 """Words; a shorter sentence would count against long-form prose (§7.2)."""
 
+ON_ANYTHING = (
+    "For a while people spoke about little else.",
+    "Not everyone was pleased, but nobody stood in the way.",
+    "It was a step that many would remember.",
+    "In the days that followed even strangers asked about it.",
+    "The matter was talked over in every household.",
+    "Nobody could say that such a matter had been hidden.",
+)
 REMARKS = {
     "person": (
         "The name was soon known in every street.",
         "Few people had expected such a choice from them.",
         "Old friends and old enemies took note of it.",
-        "People spoke about little else for a while.",
-        "Not everyone was pleased, but nobody stood in the way.",
-        "It was a step that many would remember.",
-        "Even strangers asked about it in the days that followed.",
+        *ON_ANYTHING,
     ),
     "number": (
         "The figure was entered in the books twice.",
         "Careful hands counted everything again at the door.",
         "It was more than most people had thought possible.",
         "Such numbers were rare in the country in those days.",
-        "Some said it was too much, and others too little.",
-        "The matter was talked over in every household.",
-        "Nobody could say afterward that it had been hidden.",
-    ),
-    "crowd": (
-        "So many had not been seen together for years.",
-        "Room had to be found for every one of them.",
-        "It was a larger number than anyone had planned for.",
-        "Their arrival was watched from every doorway in town.",
-        "Some of them were known by name, but not all.",
-        "Few of the old people could remember such a gathering.",
-        "Nobody could say that they had come unseen.",
+        "Some said too little, and others said too much.",
+        *ON_ANYTHING,
     ),
     "place": (
         "Every carter on the road knew the spot.",
@@ -94,16 +89,16 @@ REMARKS = {
         "The ground there had a long history of its own.",
         "Those who lived nearby had mixed feelings about it.",
         "It was not a large place, but it mattered.",
-        "Children were told about it for many years.",
+        "For many years children were told about it.",
     ),
-    "year": (
-        "The date was easy to remember and hard to dispute.",
-        "Old people could still tell what that year had meant.",
-        "It was quoted in many letters from then on.",
-        "Much depended on how that year was understood.",
-    ),
+    "crowd": ON_ANYTHING,
+    "year": ON_ANYTHING,
 }
-"""By the kind of value that the fact before them has; a crowd is a number of people."""
+"""By the kind of value that the fact before them has; a crowd is a number of people.
+
+None is rare and none begins like a shorter sentence. A lane that had seldom read `The date was
+easy to remember and hard to dispute.` wrote `The date was easy to remember.`
+"""
 
 REASONS = (
     "{clause}, because {reason}",
@@ -349,12 +344,15 @@ class Remarks:
 
     def __init__(self, stream: random.Random) -> None:
         self._stream = stream
-        self._left: dict[str, list[str]] = {}
+        self._used: set[str] = set()
 
     def next(self, fact: WorldFact) -> str | None:
         kind = fact.deed.value_kind
         if kind == "number" and fact.deed.theme is Theme.PEOPLE:
             kind = "crowd"
-        if kind not in self._left:
-            self._left[kind] = self._stream.sample(REMARKS[kind], len(REMARKS[kind]))
-        return self._left[kind].pop() if self._left[kind] else None
+        fresh = [remark for remark in REMARKS[kind] if remark not in self._used]
+        if not fresh:
+            return None
+        remark = self._stream.choice(fresh)
+        self._used.add(remark)
+        return remark
