@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pdt.teacher.document import TaughtDocument
 
 MODEL = "nano"
-DOCUMENT, SEED = 3, 2
+DOCUMENT, SEED = 1, 4
 """Picked from 40 test documents and four seeds as one in which three lanes use one coined name.
 The seed draws what owners coin: greedy lanes would always coin the same."""
 NAME = re.compile(r"the ([A-Z][a-z]+) of the ([A-Z][a-z]+)")
