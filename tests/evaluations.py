@@ -3,10 +3,15 @@
 from functools import cache
 from pathlib import Path
 
-from pdt.config import PdtConfig, load_config
+from pdt.config import PdtConfig, edit_config, load_config
+from pdt.evaluation.conditions import Weights
 from pdt.evaluation.held_out import HeldOutDocument, held_out
 from pdt.evaluation.longform import LongformLimits
-from pdt.evaluation.results import EvaluationSettings
+from pdt.evaluation.report import conclude, write_report
+from pdt.evaluation.results import EvaluationSettings, Raw, Results
+from pdt.evaluation.run import Evaluation
+from pdt.model.build import random_model
+from pdt.model.pdt import ParallelDecoder
 from pdt.records.batch import RecordShards
 from pdt.records.corpus import compile_corpus
 from pdt.sources.chronicle.dials import turn_dials
@@ -15,6 +20,10 @@ from pdt.teacher.chronicle import Chronicle
 from pdt.teacher.document import TaughtDocument
 from pdt.terms import Split
 from pdt.tokenizer import load_tokenizer
+from tests.conftest import open_model
+
+Ran = tuple[Raw, Results, Path]
+"""Raw lines, results, and the directory that holds both."""
 
 SMALL = [
     "trunk.shape.layers=2",
@@ -78,3 +87,30 @@ def small_settings(config: PdtConfig, **changes: object) -> EvaluationSettings:
         "resamples": 200,
     }
     return EvaluationSettings.model_validate(values | changes)
+
+
+def small_models() -> dict[Weights, ParallelDecoder]:
+    bus = open_model(small_config())
+    control = random_model(small_config("notes.condition=self_only"))
+    control.load_state_dict(bus.state_dict())
+    return {Weights.BUS: bus, Weights.SELF_ONLY: control}
+
+
+def write_small(out: Path, evaluation: Evaluation) -> Results:
+    """The result directory of an evaluation that has run, as `pdt eval run` writes it."""
+    settings = evaluation.settings
+    digests = {weights.value: str(n) * 64 for n, weights in enumerate(evaluation.models)}
+    lengths = {"min": settings.longform.tokens, "max": settings.max_tokens}
+    corpus = edit_config(
+        evaluation.shards.config, [f"records.limits.section_tokens={lengths}"], where="test"
+    )
+    config = {
+        "settings": settings.model_dump(mode="json"),
+        "model": evaluation.models[Weights.BUS].config.model_dump(mode="json"),
+        "records": corpus.model_dump(mode="json"),
+        "calibration": None,
+    }
+    results = conclude(evaluation.raw, settings, digests)
+    inputs = {"records": "9" * 64, **digests}
+    write_report(out, evaluation.raw, results, config=config, inputs=inputs)
+    return results

@@ -112,6 +112,11 @@ def check_manifest(directory: Path, required: Iterable[str]) -> dict[str, Any]:
             raise CorruptFile(
                 f"{path} is missing, and the manifest names it.\nTake the directory again."
             )
+        if not isinstance(expected, dict) or not {"bytes", "sha256"} <= expected.keys():
+            raise CorruptFile(
+                f"{directory / MANIFEST} does not say the bytes and sha256 of {name}.\n"
+                "Take the directory again from its source."
+            )
         size = path.stat().st_size
         if size != expected["bytes"]:
             raise CorruptFile(
@@ -124,6 +129,14 @@ def check_manifest(directory: Path, required: Iterable[str]) -> dict[str, Any]:
                 "The file was changed after it was written. Take it again from its source."
             )
     return manifest
+
+
+def read_utf8(path: Path, *, remedy: str) -> str:
+    """The text of a file, or one clear refusal."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise CorruptFile(f"{path} is not UTF-8: {error}.\n{remedy}") from error
 
 
 def read_json_object(path: Path) -> dict[str, Any]:

@@ -150,8 +150,17 @@ def find_tokenizer(config: TokenizerConfig) -> Path | None:
     return next((place for place in _places(config) if place.is_file()), None)
 
 
+def packaged_tokenizer(config: TokenizerConfig) -> StudentTokenizer | None:
+    """The tokenizer a config names, if it comes with the package: the same one everywhere."""
+    here = config.file is None and _packaged(config).is_file()
+    return load_tokenizer(config) if here else None
+
+
 def _places(config: TokenizerConfig) -> list[Path]:
     if config.file is not None:
         return [Path(config.file)]
-    packaged = Path(str(resources.files("pdt"))) / "tokenizers" / f"{config.name}.tokenizer.json"
-    return [packaged, Path(".cache") / config.name / "tokenizer.json"]
+    return [_packaged(config), Path(".cache") / config.name / "tokenizer.json"]
+
+
+def _packaged(config: TokenizerConfig) -> Path:
+    return Path(str(resources.files("pdt"))) / "tokenizers" / f"{config.name}.tokenizer.json"

@@ -12,6 +12,7 @@ import torch
 from pdt.evaluation.evidence_gates import Verdict
 from pdt.evaluation.results import read_results
 from pdt.evaluation.run import load_for_evaluation
+from pdt.evaluation.verify import verify_results
 from pdt.model.pdt import ParallelDecoder
 from pdt.model.store import load_model
 from pdt.notes.visibility import visibility_table
@@ -93,6 +94,7 @@ def test_the_shipped_models_meet_every_gate_on_some_documents(tmp_path: Path) ->
     ):  # fmt: skip
         subprocess.run([sys.executable, "-m", "pdt", *arguments], cwd=tmp_path, timeout=900)
     assert {path.name for path in tmp_path.iterdir()} == {"test", "records", "verdict"}
+    verify_results(tmp_path / "verdict")
     gates = read_results(tmp_path / "verdict").gates
     unmet = [gate.gate.measure for gate in gates if gate.verdict is not Verdict.MET]
     assert len(gates) == 15

@@ -1,65 +1,32 @@
 """A whole evaluation on tiny untrained models: every condition, every file, every table."""
 
 import json
-import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 
 from pdt.config import edit_config
-from pdt.contract import Contract
-from pdt.errors import BindingMismatch, PdtError, UsageError
+from pdt.errors import BindingMismatch, UsageError
 from pdt.evaluation.conditions import COINED, GENERATED, SCORED, Weights
 from pdt.evaluation.exact import ExactScreen, read_claim
-from pdt.evaluation.execution import PACKED, Execution
+from pdt.evaluation.execution import PACKED
+from pdt.evaluation.longform import LongformLimits
 from pdt.evaluation.page import render_page
 from pdt.evaluation.parts import Parts, kept_parts
-from pdt.evaluation.report import MADE_BY, conclude, write_report
-from pdt.evaluation.results import Raw, Results, read_raw, read_results, write_raw
+from pdt.evaluation.results import Raw, read_raw, read_results, write_raw
 from pdt.evaluation.run import Evaluation
 from pdt.evaluation.verify import verify_results
 from pdt.model.build import random_model
-from pdt.model.pdt import ParallelDecoder
 from pdt.model.store import save_model
-from pdt.provenance import MANIFEST, write_manifest
+from pdt.provenance import write_manifest
 from pdt.records.batch import RecordShards
 from pdt.training.budget import check_budgets
 from pdt.training.lock import hold_run
-from tests.conftest import open_model
-from tests.evaluations import chronicle_shards, small_config, small_settings
-
-Ran = tuple[Raw, Results, Path]
-
-
-def small_models() -> dict[Weights, ParallelDecoder]:
-    bus = open_model(small_config())
-    control = random_model(small_config("notes.condition=self_only"))
-    control.load_state_dict(bus.state_dict())
-    return {Weights.BUS: bus, Weights.SELF_ONLY: control}
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> RecordShards:
-    return chronicle_shards(tmp_path_factory.mktemp("corpus"), 4)[0]
-
-
-@pytest.fixture(scope="module")
-def ran(corpus: RecordShards, tmp_path_factory: pytest.TempPathFactory) -> Ran:
-    torch.manual_seed(0)
-    settings = small_settings(corpus.config)
-    evaluation = Evaluation(corpus, small_models(), settings, {"exact": ExactScreen()})
-    raw = evaluation.run(*evaluation.batches())
-    results = conclude(raw, settings, {"bus": "0" * 64})
-    out = tmp_path_factory.mktemp("result") / "out"
-    config = {"settings": settings.model_dump(mode="json")}
-    write_report(out, raw, results, config=config, inputs={"bus": "0" * 64})
-    return raw, results, out
+from tests.evaluations import Ran, small_config, small_models, small_settings, write_small
 
 
 def test_a_killed_evaluation_goes_on_to_the_same_numbers(
@@ -190,7 +157,7 @@ def test_an_owner_that_writes_the_cue_coins_the_drawn_word(corpus: RecordShards)
 
 
 def test_a_checkpoint_without_a_planner_is_judged_on_the_teachers_plans(
-    corpus: RecordShards,
+    corpus: RecordShards, tmp_path: Path
 ) -> None:
     settings = small_settings(
         corpus.config,
@@ -198,12 +165,14 @@ def test_a_checkpoint_without_a_planner_is_judged_on_the_teachers_plans(
         documents=2,
         batch=2,
         max_tokens=6,
+        longform=LongformLimits(tokens=6, paragraphs=2),
         conditions=("oracle", "swap"),
     )
     models = {Weights.BUS: small_models()[Weights.BUS]}
     evaluation = Evaluation(corpus, models, settings, {"exact": ExactScreen()})
     raw = evaluation.run(*evaluation.batches())
-    results = conclude(raw, settings, {})
+    results = write_small(tmp_path / "out", evaluation)
+    assert verify_results(tmp_path / "out").results == results
     assert {row.condition for row in raw.written} == {"oracle", "swap"}
     assert "oracle_swap.retained" in results.measures
     assert "planner.retained" not in results.measures
@@ -235,149 +204,6 @@ def test_the_stored_lines_are_the_raw_lines(ran: Ran) -> None:
     raw, results, out = ran
     assert read_raw(out) == raw
     assert read_results(out) == results
-
-
-@pytest.fixture
-def copy(ran: Ran, tmp_path: Path) -> Path:
-    """A copy of the result directory that a test may damage."""
-    return Path(shutil.copytree(ran[2], tmp_path / "copy"))
-
-
-def rewrite_manifest(directory: Path) -> None:
-    """What a careful forger does: every digest fits again."""
-    manifest = json.loads((directory / MANIFEST).read_text())
-    write_manifest(directory, made_by=MADE_BY, config=manifest["config"], inputs=manifest["inputs"])
-
-
-@pytest.mark.paper("§7.2")
-def test_a_whole_result_verifies(copy: Path, ran: Ran) -> None:
-    results, judged = verify_results(copy)
-    assert results == ran[1]
-    assert judged == len(ran[0].judgments)
-
-
-NAMES = [
-    "documents.jsonl", "generations.jsonl", "coined.jsonl", "judgments.jsonl",
-    "likelihoods.jsonl", "execution.json", "results.json", "report.md", "report.html",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_changed_or_missing_file_is_found(copy: Path, name: str) -> None:
-    text = (copy / name).read_text()
-    (copy / name).write_text(text.replace("1", "2", 1))
-    with pytest.raises(PdtError, match=name):
-        verify_results(copy)
-    (copy / name).unlink()
-    with pytest.raises(PdtError, match=name):
-        verify_results(copy)
-
-
-def edit_json(path: Path, edit: Callable[[Any], None]) -> None:
-    """As pdt itself would have written it: only the number gives the forger away."""
-    kinds: dict[str, type[Contract]] = {"results.json": Results, "execution.json": Execution}
-    tree = json.loads(path.read_text())
-    edit(tree)
-    if path.name in kinds:
-        path.write_text(kinds[path.name].model_validate(tree).model_dump_json(indent=2) + "\n")
-    else:
-        path.write_text(json.dumps(tree))
-
-
-def edit_line(path: Path, edit: Callable[[Any], None]) -> None:
-    lines = path.read_text().splitlines()
-    tree = json.loads(lines[0])
-    edit(tree)
-    path.write_text("\n".join([json.dumps(tree), *lines[1:]]) + "\n")
-
-
-def better_recall(tree: Any) -> None:
-    tree["measures"]["oracle.owner_recall"]["estimate"] = 0.99
-
-
-def better_gate(tree: Any) -> None:
-    gate = tree["gates"][0]
-    gate["verdict"] = "unmet" if gate["verdict"] == "met" else "met"
-
-
-def other_seed(tree: Any) -> None:
-    tree["settings"]["seed"] = 5
-
-
-def other_checkpoint(tree: Any) -> None:
-    tree["models"]["bus"] = "1" * 64
-
-
-def kinder_judgment(tree: Any) -> None:
-    tree["judged"]["stated_KF"][0][0] = 1
-
-
-def other_dependencies(tree: Any) -> None:
-    tree["dependency_tokens"] = [[0, 1], [], []]
-
-
-def better_likelihood(tree: Any) -> None:
-    tree["nll"][0][0] -= 1.0
-
-
-def invented_condition(tree: Any) -> None:
-    tree["condition"] = "no_such"
-
-
-def other_words(tree: Any) -> None:
-    for lane in tree["lanes"]:
-        lane["text"] = "A lane wrote this."
-
-
-def faster_round(tree: Any) -> None:
-    tree["runs"][0]["seconds"] /= 2
-
-
-@pytest.mark.parametrize(
-    ("name", "edit", "found"),
-    [
-        ("results.json", better_recall, r"oracle\.owner_recall is"),
-        ("results.json", better_gate, "gates do not follow"),
-        ("results.json", other_seed, "settings are not those"),
-        ("results.json", other_checkpoint, "checkpoints are not those"),
-        ("judgments.jsonl", kinder_judgment, "is not what the texts say"),
-        ("documents.jsonl", other_dependencies, "the stored lines give"),
-        ("likelihoods.jsonl", better_likelihood, "the stored lines give"),
-        ("generations.jsonl", invented_condition, "does not judge exactly"),
-        ("generations.jsonl", other_words, "the stored lines give|what the texts say"),
-        ("coined.jsonl", invented_condition, "the stored lines give"),
-        ("execution.json", faster_round, "the stored lines give"),
-    ],
-)
-def test_a_forged_number_is_found_even_when_every_digest_fits(
-    copy: Path, name: str, edit: Callable[[Any], None], found: str
-) -> None:
-    rewrite = edit_json if name.endswith(".json") else edit_line
-    rewrite(copy / name, lambda tree: None)
-    rewrite_manifest(copy)
-    verify_results(copy)  # writing it again is no forgery
-    rewrite(copy / name, edit)
-    rewrite_manifest(copy)
-    with pytest.raises(PdtError, match=found):
-        verify_results(copy)
-
-
-@pytest.mark.parametrize("name", ["report.md", "report.html"])
-def test_a_report_that_shows_other_numbers_is_found(copy: Path, name: str) -> None:
-    (copy / name).write_text((copy / name).read_text().replace("0.0%", "9.9%", 1))
-    rewrite_manifest(copy)
-    with pytest.raises(PdtError, match="does not show the stored numbers"):
-        verify_results(copy)
-
-
-def test_a_changed_config_or_a_stray_file_is_found(copy: Path) -> None:
-    (copy / "extra.txt").write_text("x")
-    with pytest.raises(PdtError, match=r"extra\.txt"):
-        verify_results(copy)
-    (copy / "extra.txt").unlink()
-    edit_json(copy / MANIFEST, lambda tree: tree["config"]["settings"].update(documents=9))
-    with pytest.raises(PdtError, match="settings"):
-        verify_results(copy)
 
 
 def test_the_page_is_whole_alone_and_escapes_what_was_written(ran: Ran) -> None:

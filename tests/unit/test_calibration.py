@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pdt.errors import BindingMismatch, ContractBroken, UsageError
+from pdt.errors import BindingMismatch, ContractBroken, CorruptFile, UsageError
 from pdt.evaluation.calibration import (
     Calibration,
     calibrate,
@@ -15,7 +15,7 @@ from pdt.evaluation.calibration import (
     read_calibration,
 )
 from pdt.evaluation.held_out import HeldOutDocument, teacher_prose
-from pdt.evaluation.nli import NliScreen, evidence_scores
+from pdt.evaluation.nli import NliScreen, evidence_scores, load_cross_encoder
 from pdt.evaluation.nli_train import read_pairs
 from pdt.terms import Split
 from pdt.tokenizer import load_tokenizer
@@ -106,6 +106,21 @@ def test_a_frozen_threshold_is_never_written_over(frozen: Calibration, tmp_path:
     with pytest.raises(UsageError, match="calibrated once"):
         freeze(frozen.model_copy(update={"threshold": 0.1}), path)
     assert read_calibration(path) == frozen
+
+
+def test_a_calibration_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "calibration.json"
+    path.write_bytes(b"\xff{}")
+    with pytest.raises(CorruptFile, match="is not UTF-8"):
+        read_calibration(path)
+
+
+@pytest.mark.parametrize("absent", ["tokenizer.json", "config.json"])
+def test_a_cross_encoder_without_one_of_its_files_is_refused(tmp_path: Path, absent: str) -> None:
+    for name in {"model.safetensors", "tokenizer.json", "config.json"} - {absent}:
+        (tmp_path / name).write_text("{}")
+    with pytest.raises(UsageError, match=f"holds no {absent}"):
+        load_cross_encoder(str(tmp_path))
 
 
 def test_a_threshold_belongs_to_its_cross_encoder(frozen: Calibration) -> None:

@@ -71,11 +71,11 @@ def run(
     The same command goes on where a killed one stopped.
     """
     from pdt.evaluation.conditions import Weights
-    from pdt.evaluation.longform import LongformLimits
     from pdt.evaluation.parts import kept_parts
     from pdt.evaluation.report import all_met, conclude, write_report
     from pdt.evaluation.results import EvaluationSettings
     from pdt.evaluation.run import Evaluation, load_for_evaluation
+    from pdt.evaluation.scope import decided_settings
     from pdt.provenance import MANIFEST, code_digest, refuse_existing, sha256_file
     from pdt.records.batch import RecordShards
     from pdt.terms import NotesCondition
@@ -99,17 +99,15 @@ def run(
             "plan": plan,
             "conditions": tuple(conditions or ()),
             "screen": screen,
-            "max_tokens": shards.config.records.limits.section_tokens.max,
-            "longform": LongformLimits.of(shards.config),
-            "block_tokens": bus.config.lanes.block_tokens,
-            "window_blocks": bus.config.notes.window_blocks,
             "seed": seed,
             "resamples": resamples,
         }
+        | decided_settings(shards.config, bus.config)
     )
     config = {
         "settings": settings.model_dump(mode="json"),
         "model": bus.config.model_dump(mode="json"),
+        "records": shards.config.model_dump(mode="json"),
         "calibration": None if frozen is None else frozen.model_dump(mode="json"),
     }
     inputs = {"records": sha256_file(records / MANIFEST), **digests}
@@ -208,14 +206,15 @@ def verify(
     directory: Annotated[Path, typer.Argument(help="A directory of `pdt eval run`.")],
     as_json: AsJson = False,
 ) -> None:
-    """Compute an evaluation's tables again from what it stored; any change is found."""
+    """Compute an evaluation's tables again from what it stored; what does not fit is refused."""
     from pdt.errors import UsageError
     from pdt.evaluation.evidence_gates import Verdict
     from pdt.evaluation.verify import verify_results
 
     if not directory.is_dir():
         raise UsageError(f"{directory} is not a directory. Give one of `pdt eval run`.")
-    results, judged = verify_results(directory)
+    verified = verify_results(directory)
+    results, judged = verified.results, verified.judged_again
     met = sum(gate.verdict is Verdict.MET for gate in results.gates)
     summary = {
         "directory": str(directory),
@@ -223,6 +222,7 @@ def verify(
         "judgments_made_again": judged,
         "gates_met": met,
         "gates": len(results.gates),
+        "taken_as_it_is": verified.taken,
     }
     if as_json:
         print(json.dumps(summary, indent=2))
@@ -231,6 +231,8 @@ def verify(
         f"{directory} is whole: {summary['measures']} measures follow from its lines, {judged} "
         f"judgments were made again, {met} of {summary['gates']} gates are met."
     )
+    for line in verified.taken:
+        print(line)
 
 
 def _documents(shards: "RecordShards", asked: int | None) -> int:

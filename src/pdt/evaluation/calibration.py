@@ -17,7 +17,7 @@ from pydantic import Field
 from pdt.contract import Contract, Id, Line, Sha256, parse_contract
 from pdt.errors import ContractBroken, UsageError
 from pdt.evaluation.held_out import HeldOutDocument
-from pdt.provenance import atomic_path
+from pdt.provenance import atomic_path, read_utf8
 from pdt.terms import Split
 
 Scores = Callable[[Sequence[str], Sequence[str]], list[list[float]]]
@@ -129,12 +129,9 @@ def freeze(calibration: Calibration, path: Path) -> None:
 def read_calibration(path: Path) -> Calibration:
     if not path.is_file():
         raise UsageError(f"{path} does not exist. `pdt eval calibrate` makes a calibration.")
-    return parse_contract(
-        Calibration,
-        path.read_text(encoding="utf-8"),
-        where=str(path),
-        remedy="Take the file again from its source.",
-    )
+    remedy = "Take the file again from its source."
+    text = read_utf8(path, remedy=remedy)
+    return parse_contract(Calibration, text, where=str(path), remedy=remedy)
 
 
 def check_disjoint(calibration: Calibration, evaluated: Sequence[HeldOutDocument]) -> None:

@@ -5,6 +5,10 @@ Depth, time, memory and traces are separate numbers.
 Paper: §3.6, Table 3 (parallel execution).
 """
 
+from typing import Annotated
+
+from pydantic import Field
+
 from pdt.contract import Contract, Index
 
 
@@ -17,7 +21,7 @@ class ExecutionRun(Contract):
     rounds: Index
     """Dependent forwards, one after another, that the answer took."""
     tokens: Index
-    seconds: float
+    seconds: Annotated[float, Field(gt=0)]
     """The complete answer."""
     prefill_seconds: float | None = None
     decode_seconds: float | None = None

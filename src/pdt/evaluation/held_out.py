@@ -120,9 +120,16 @@ def coined_batches(
     shards: RecordShards, tokenizer: StudentTokenizer, *, documents: int, size: int
 ) -> list[HeldOutBatch]:
     """Those of the same documents in which something is coined."""
-    rows = list(_first_rows(shards, documents))
-    pairs = [(document, row) for row in rows if (document := held_out(row, tokenizer)).choices]
-    return _batches(pairs, size) if len(pairs) > 1 else []
+    pairs = [(held_out(row, tokenizer), row) for row in _first_rows(shards, documents)]
+    if not with_coined([document for document, _ in pairs]):
+        return []
+    return _batches([pair for pair in pairs if pair[0].choices], size)
+
+
+def with_coined(documents: Sequence[HeldOutDocument]) -> list[HeldOutDocument]:
+    """Those in which something is coined; a single one has no other to exchange notes with."""
+    chosen = [document for document in documents if document.choices]
+    return chosen if len(chosen) > 1 else []
 
 
 def teacher_prose(
@@ -140,16 +147,19 @@ def teacher_prose(
 def _batches(
     pairs: Sequence[tuple[HeldOutDocument, dict[str, Any]]], size: int
 ) -> list[HeldOutBatch]:
-    """As even as can be, and never of one document: notes are exchanged inside a batch."""
-    count = max(1, min(-(-len(pairs) // size), len(pairs) // 2))
-    borders = [round(n * len(pairs) / count) for n in range(count + 1)]
     return [
         HeldOutBatch(
             tuple(document for document, _ in pairs[start:end]),
             collate([row for _, row in pairs[start:end]]),
         )
-        for start, end in pairwise(borders)
+        for start, end in pairwise(batch_borders(len(pairs), size))
     ]
+
+
+def batch_borders(documents: int, size: int) -> list[int]:
+    """As even as can be, and never of one document: notes are exchanged inside a batch."""
+    count = max(1, min(-(-documents // size), documents // 2))
+    return [round(n * documents / count) for n in range(count + 1)]
 
 
 def _first_rows(shards: RecordShards, documents: int) -> Iterator[dict[str, Any]]:

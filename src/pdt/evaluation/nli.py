@@ -69,6 +69,11 @@ class TransformersCrossEncoder:
         self._tokenizer: Any
         if (directory / WEIGHTS).is_file():
             files = (WEIGHTS, TOKENIZER, CONFIG)
+            if absent := [name for name in files if not (directory / name).is_file()]:
+                raise UsageError(
+                    f"{source} holds no {absent[0]}, which a cross-encoder needs.\n"
+                    "Take the directory again; `pdt eval nli-train` makes one."
+                )
             digest = hashlib.sha256("".join(sha256_file(directory / f) for f in files).encode())
             self.identity = f"{directory.name} sha256 {digest.hexdigest()}"
             self._model: Any = AutoModelForSequenceClassification.from_pretrained(directory)

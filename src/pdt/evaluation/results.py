@@ -28,7 +28,7 @@ from pdt.evaluation.held_out import HeldOutDocument
 from pdt.evaluation.judgments import Judgment
 from pdt.evaluation.longform import LongformLimits
 from pdt.evaluation.written import Written
-from pdt.provenance import atomic_path
+from pdt.provenance import atomic_path, read_utf8
 
 DOCUMENTS, GENERATIONS, COINED = "documents.jsonl", "generations.jsonl", "coined.jsonl"
 JUDGMENTS, LIKELIHOODS, EXECUTION = "judgments.jsonl", "likelihoods.jsonl", "execution.json"
@@ -110,9 +110,7 @@ def read_raw(directory: Path) -> Raw:
     }
     path = directory / EXECUTION
     if path.is_file():
-        values["execution"] = parse_contract(
-            Execution, path.read_text(encoding="utf-8"), where=str(path), remedy=_AGAIN
-        )
+        values["execution"] = _read(path, Execution)
     return Raw(**values)
 
 
@@ -120,7 +118,7 @@ def read_results(directory: Path) -> Results:
     path = directory / RESULTS
     if not path.is_file():
         raise CorruptFile(f"{path} is missing.\nIs {directory} a directory of `pdt eval run`?")
-    return parse_contract(Results, path.read_text(encoding="utf-8"), where=str(path), remedy=_AGAIN)
+    return _read(path, Results)
 
 
 _AGAIN = "Take the directory again from its source, or run the evaluation again."
@@ -131,13 +129,15 @@ def _write_lines(path: Path, rows: Sequence[Contract]) -> None:
         file.writelines(row.model_dump_json() + "\n" for row in rows)
 
 
+def _read(path: Path, kind: type[C]) -> C:
+    text = read_utf8(path, remedy=_AGAIN)
+    return parse_contract(kind, text, where=str(path), remedy=_AGAIN)
+
+
 def _read_lines(path: Path, kind: type[C]) -> Iterator[C]:
     if not path.is_file():
         raise CorruptFile(f"{path} is missing.\n{_AGAIN}")
-    try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise CorruptFile(f"{path} is not UTF-8: {error}.\n{_AGAIN}") from error
+    text = read_utf8(path, remedy=_AGAIN)
     # Not splitlines: a lane may have written a line separator of Unicode, which JSON leaves bare.
     for number, line in enumerate(text.removesuffix("\n").split("\n") if text else (), start=1):
         yield parse_contract(kind, line, where=f"{path}:{number}", remedy=_AGAIN)

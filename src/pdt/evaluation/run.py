@@ -13,15 +13,7 @@ import torch
 
 from pdt.errors import BindingMismatch, UsageError
 from pdt.evaluation.calibration import Calibration, check_disjoint
-from pdt.evaluation.conditions import (
-    COINED,
-    ORACLE,
-    SCORED,
-    Condition,
-    Weights,
-    along_with,
-    chosen_conditions,
-)
+from pdt.evaluation.conditions import ORACLE, Condition, Weights
 from pdt.evaluation.execution import Execution, ExecutionRun
 from pdt.evaluation.generate import draw_words, write_batch
 from pdt.evaluation.held_out import HeldOutBatch, coined_batches, held_out_batches
@@ -30,6 +22,7 @@ from pdt.evaluation.latency import measure_execution, peak_memory
 from pdt.evaluation.parts import Parts
 from pdt.evaluation.plans import AddressedPlans, given_plans, learned_plans, read_batch
 from pdt.evaluation.results import EvaluationSettings, Raw
+from pdt.evaluation.scope import judged_by, scope_of, timed_documents
 from pdt.evaluation.score import Scorer
 from pdt.evaluation.written import Written
 from pdt.generation.settings import GenerationSettings
@@ -43,7 +36,6 @@ from pdt.training.preflight import check_records
 
 Progress = Callable[[str, int], None]
 """What is done now, and how many documents more are done with it."""
-EXECUTION_DOCUMENTS = 8
 UNMATCHED = (
     "notes.condition", "notes.codebook_start", "trunk.source", "records.", "sources.", "teacher.",
     "cluster.", "training.watch.", "training.trunk_cache.", "training.recompute",
@@ -93,13 +85,7 @@ class Evaluation:
             model.eval()
         if Weights.SELF_ONLY in self.models:
             check_matched(self.models[Weights.BUS], self.models[Weights.SELF_ONLY])
-        self.conditions = chosen_conditions(
-            self.settings.conditions,
-            with_self_only=Weights.SELF_ONLY in self.models,
-            with_learned=self.settings.plan == "learned",
-        )
-        self.scored = along_with(self.conditions, SCORED)
-        self.coined = along_with(self.conditions, COINED)
+        self.scope = scope_of(self.settings, self.models)
         self.writing = GenerationSettings(max_tokens=self.settings.max_tokens)
 
     def steps(self, batches: Sequence[HeldOutBatch], coined: Sequence[HeldOutBatch]) -> int:
@@ -108,12 +94,12 @@ class Evaluation:
 
     def _jobs(self, batches: Sequence[HeldOutBatch], coined: Sequence[HeldOutBatch]) -> list[_Job]:
         """Free generation and teacher forcing, then the words that were drawn for their owners."""
-        conditions = len(self.conditions) + len(self.scored)
+        conditions = len(self.scope.written) + len(self.scope.scored)
         return [
             _Job(f"{name}-{number:04d}", partial(measure, batch), runs * len(batch.documents))
             for name, measure, runs, all_batches in (
                 ("batch", self._measure, conditions, batches),
-                ("coined", self._coin, len(self.coined), coined),
+                ("coined", self._coin, len(self.scope.coined), coined),
             )
             for number, batch in enumerate(all_batches)
         ]
@@ -164,14 +150,14 @@ class Evaluation:
         raw = Raw(documents=list(batch.documents))
         prepared = self._prepare(batch)
         begun = time.perf_counter()
-        for condition in self.conditions:
+        for condition in self.scope.written:
             raw.written += self._write(batch, condition, prepared)
         seconds = time.perf_counter() - begun
         scorers = {
             weights: Scorer(self.models[weights], batch, ready.plans, ready.read)
             for weights, ready in prepared.items()
         }
-        for condition in self.scored:
+        for condition in self.scope.scored:
             label = f"likelihood, {condition.title}"
             self.progress(label, 0)
             raw.likelihoods += scorers[condition.weights].score(condition)
@@ -188,7 +174,7 @@ class Evaluation:
         raw = Raw()
         prepared = self._prepare(batch)
         words = draw_words(batch.documents, self.settings.seed)
-        for condition in self.coined:
+        for condition in self.scope.coined:
             raw.coined += self._write(batch, condition, prepared, words)
         return raw
 
@@ -228,17 +214,9 @@ class Evaluation:
         return written
 
     def _judge(self) -> None:
-        """The chosen screen judges all; one beside it the plain runs of the first documents."""
         documents = {document.record_id: document for document in self.raw.documents}
-        some = {
-            document.record_id for document in self.raw.documents[: self.settings.nli_documents]
-        }
         for name, screen in self.screens.items():
-            for written in self.raw.written:
-                beside = name != self.settings.screen
-                plain = written.condition in ("oracle", self.settings.plan)
-                if beside and (written.record_id not in some or not plain):
-                    continue
+            for written in judged_by(name, self.settings, self.raw):
                 judged = screen.judge(
                     documents[written.record_id], [lane.text for lane in written.lanes]
                 )
@@ -254,18 +232,15 @@ class Evaluation:
 
     def _execution(self, batch: HeldOutBatch) -> list[ExecutionRun]:
         self.progress("latency", 0)
-        model, some = (
-            self.models[Weights.BUS],
-            range(min(EXECUTION_DOCUMENTS, len(batch.documents))),
-        )
+        timed = timed_documents(self.settings, self.raw)
         addressed = self._prepare(batch)[Weights.BUS].plans.plans
-        prompts = [row[row >= 0].tolist() for row in batch.records.prompt_tokens_BS[: len(some)]]
+        prompts = [row[row >= 0].tolist() for row in batch.records.prompt_tokens_BS[: len(timed)]]
         return measure_execution(
-            model,
+            self.models[Weights.BUS],
             self.tokenizer,
             prompts,
-            [_one(addressed, place) for place in some],
-            [batch.documents[place].record_id for place in some],
+            [_one(addressed, place) for place in range(len(timed))],
+            [document.record_id for document in timed],
             self.writing,
         )
 

@@ -1,114 +1,91 @@
-"""Verify a result directory: every file, every judgment that can be made again, every number.
+"""Verify a result directory: every file, line, judgment that can be made again, and number.
 
-Digests find a changed file. Beyond them, everything that follows from the raw lines is computed
-again, so that a directory whose manifest was rewritten to fit is found too.
+Digests find a changed file. Beyond them, everything that follows from the settings and from the raw
+lines is derived again, so that a directory whose manifest was rewritten to fit is found too. What
+only the corpus, the checkpoints or an NLI model could show is taken as it is, and said.
 
 Paper: §7.2, Table 3.
 """
 
+from dataclasses import dataclass
 from pathlib import Path
 
-from pdt.errors import ContractBroken
+from pdt.evaluation.calibration import check_disjoint
 from pdt.evaluation.evidence_gates import judge_gates
 from pdt.evaluation.exact import ExactScreen
+from pdt.evaluation.line_checks import check_lines, check_texts
 from pdt.evaluation.measures import Measures, compute_measures
-from pdt.evaluation.report import MADE_BY, renderings
-from pdt.evaluation.results import (
-    COINED,
-    DOCUMENTS,
-    GENERATIONS,
-    JUDGMENTS,
-    LIKELIHOODS,
-    RESULTS,
-    Raw,
-    Results,
-    read_raw,
-    read_results,
-)
-from pdt.provenance import MANIFEST, check_manifest, code_revision, read_json_object
-
-REQUIRED = (DOCUMENTS, GENERATIONS, COINED, JUDGMENTS, LIKELIHOODS, RESULTS)
+from pdt.evaluation.report import renderings
+from pdt.evaluation.results import JUDGMENTS, RESULTS, Results
+from pdt.evaluation.stored_run import StoredRun, changed, read_stored_run
+from pdt.tokenizer import packaged_tokenizer
 
 
-def verify_results(directory: Path) -> tuple[Results, int]:
-    """The results, and how many judgments were made again; the first difference is refused."""
-    manifest = check_manifest(directory, REQUIRED)
-    if manifest.get("made_by") != MADE_BY:
-        raise ContractBroken(
-            f"{directory} was made by {manifest.get('made_by')!r}.",
-            "Give a directory of `pdt eval run`.",
+@dataclass(frozen=True)
+class Verified:
+    """A result directory in which nothing was found changed."""
+
+    results: Results
+    judged_again: int
+    taken: tuple[str, ...]
+    """For the reader: what was taken as it is, since the directory alone cannot show it."""
+
+
+def verify_results(directory: Path) -> Verified:
+    """What was verified; the first difference is refused."""
+    run = read_stored_run(directory)
+    check_lines(run)
+    if run.calibration is not None:
+        check_disjoint(run.calibration, run.raw.documents)
+    tokenizer = packaged_tokenizer(run.corpus.records.tokenizer)
+    if tokenizer is not None:
+        check_texts(run, tokenizer)
+    judged = _judge_again(run)
+    _compare(run, compute_measures(run.raw, run.results.settings))
+    for name, text in renderings(run.results, run.raw).items():
+        if (directory / name).read_bytes() != text.encode():
+            raise changed(directory / name, "does not show the stored numbers")
+    return Verified(run.results, judged, tuple(_taken(run, judged, texts=tokenizer is None)))
+
+
+def _taken(run: StoredRun, judged: int, *, texts: bool) -> list[str]:
+    lines = []
+    if others := len(run.raw.judgments) - judged:
+        lines.append(
+            f"{others} judgments of the screen nli were taken as they are: making them again "
+            "needs its model."
         )
-    stored, raw = read_results(directory), read_raw(directory)
-    if manifest["config"].get("settings") != stored.settings.model_dump(mode="json"):
-        raise _changed(directory / RESULTS, "settings are not those that the manifest names")
-    if {name: manifest["inputs"].get(name) for name in stored.models} != stored.models:
-        raise _changed(directory / RESULTS, "checkpoints are not those that the manifest names")
-    _check_lines(directory, raw)
-    judged = _judge_again(directory, raw)
-    _compare(directory, stored, compute_measures(raw, stored.settings))
-    for name, text in renderings(stored, raw).items():
-        if (directory / name).read_text(encoding="utf-8") != text:
-            raise _changed(directory / name, "does not show the stored numbers")
-    strangers = {p.name for p in directory.iterdir()} - {*manifest["files"], "manifest.json"}
-    if strangers:
-        raise _changed(directory / min(strangers), "is not named by the manifest")
-    return stored, judged
+    if texts:
+        lines.append(
+            "The texts were taken as they are: the tokenizer "
+            f"{run.corpus.records.tokenizer.name!r} of their tokens is not in the package."
+        )
+    return lines
 
 
-def _check_lines(directory: Path, raw: Raw) -> None:
-    """Every line is of a document that is there, and none is there twice."""
-    known = {document.record_id for document in raw.documents}
-    for name, rows in (
-        (GENERATIONS, [(row.condition, row.record_id) for row in raw.written]),
-        (COINED, [(row.condition, row.record_id) for row in raw.coined]),
-        (LIKELIHOODS, [(row.condition, row.record_id) for row in raw.likelihoods]),
-        (JUDGMENTS, [(f"{row.screen} {row.condition}", row.record_id) for row in raw.judgments]),
-    ):
-        for number, (condition, record_id) in enumerate(rows, start=1):
-            if record_id not in known:
-                raise _changed(directory / name, f"line {number} is of no document ({record_id})")
-            if rows.index((condition, record_id)) != number - 1:
-                raise _changed(directory / name, f"line {number} repeats {condition} {record_id}")
-    written = {(row.condition, row.record_id) for row in raw.written}
-    judged = {(row.condition, row.record_id) for row in raw.judgments}
-    if judged != written:
-        raise _changed(directory / JUDGMENTS, "does not judge exactly what was written")
-
-
-def _judge_again(directory: Path, raw: Raw) -> int:
+def _judge_again(run: StoredRun) -> int:
     """The exact screen needs nothing but the texts, so its judgments are made again."""
-    documents = {document.record_id: document for document in raw.documents}
+    documents = {document.record_id: document for document in run.raw.documents}
     texts = {
-        (row.condition, row.record_id): [lane.text for lane in row.lanes] for row in raw.written
+        (row.condition, row.record_id): [lane.text for lane in row.lanes] for row in run.raw.written
     }
     screen, again = ExactScreen(), 0
-    for number, row in enumerate(raw.judgments, start=1):
+    for number, row in enumerate(run.raw.judgments, start=1):
         if row.screen != screen.name:
             continue
         key = (row.condition, row.record_id)
         if screen.judge(documents[row.record_id], texts[key]) != row.judged:
-            raise _changed(
-                directory / JUDGMENTS, f"line {number} ({' '.join(key)}) is not what the texts say"
-            )
+            what = f"line {number} ({' '.join(key)}) is not what the texts say"
+            raise changed(run.directory / JUDGMENTS, what)
         again += 1
     return again
 
 
-def _compare(directory: Path, stored: Results, computed: Measures) -> None:
+def _compare(run: StoredRun, computed: Measures) -> None:
+    stored, path = run.results, run.directory / RESULTS
     for name in sorted({*stored.measures, *computed}):
         ours, theirs = stored.measures.get(name), computed.get(name)
         if ours is None or theirs is None or not ours.near(theirs):
-            raise _changed(directory / RESULTS, f"{name} is {ours}; the stored lines give {theirs}")
+            raise changed(path, f"{name} is {ours}; the stored lines give {theirs}")
     if judge_gates(stored.measures) != stored.gates:
-        raise _changed(directory / RESULTS, "the gates do not follow from the measures")
-
-
-def _changed(path: Path, what: str) -> ContractBroken:
-    made = read_json_object(path.parent / MANIFEST).get("code_revision")
-    now = code_revision()
-    other = f" Or pdt was: {made} made it, {now} reads it; verify it with the former."
-    return ContractBroken(
-        f"{path}: {what}.",
-        "The directory was changed after it was written. Run the evaluation again."
-        + (other if made != now else ""),
-    )
+        raise changed(path, "the gates do not follow from the measures")

@@ -49,7 +49,7 @@ class StudySummary(Contract):
 def summarize(out: Path, seeds: int) -> StudySummary:
     """Verify every seed's verdict; a gate is met when it is met in all."""
     verdicts = [verdict_of(out, seed) for seed in range(seeds)]
-    results = [verify_results(verdict)[0] for verdict in verdicts]
+    results = [verify_results(verdict).results for verdict in verdicts]
     return StudySummary(
         code_revisions=tuple(
             read_json_object(verdict / MANIFEST)["code_revision"] for verdict in verdicts
