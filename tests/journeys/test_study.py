@@ -31,7 +31,7 @@ def test_every_effect_goes_the_way_the_paper_says(tmp_path: Path) -> None:
     honest = results.read_bytes()
     results.write_bytes(honest.replace(b'"estimate": 0.', b'"estimate": 0.9', 1))
     forged = subprocess.run(QUICK, cwd=tmp_path, capture_output=True, text=True, timeout=120)
-    assert forged.returncode == 1 and "results.json" in forged.stderr and not forged.stdout
+    assert forged.returncode == 3 and "results.json" in forged.stderr and not forged.stdout
     results.write_bytes(honest)
     again = subprocess.run(QUICK, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert again.returncode == done.returncode and json.loads(again.stdout) == summary
