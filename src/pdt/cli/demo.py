@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 MODEL = "nano"
 DOCUMENT, SEED = 1, 4
-"""Picked from 40 test documents and four seeds as one in which three lanes use one coined name.
+"""The first test document and seed of four in which three lanes agree on a name by notes alone.
 The seed draws what owners coin: greedy lanes would always coin the same."""
 NAME = re.compile(r"the ([A-Z][a-z]+) of the ([A-Z][a-z]+)")
 """A coined name."""

@@ -33,6 +33,7 @@ from pdt.provenance import atomic_path, read_utf8
 DOCUMENTS, GENERATIONS, COINED = "documents.jsonl", "generations.jsonl", "coined.jsonl"
 JUDGMENTS, LIKELIHOODS, EXECUTION = "judgments.jsonl", "likelihoods.jsonl", "execution.json"
 RESULTS = "results.json"
+AGAIN = "Take the directory again from its source, or run the evaluation again."
 
 C = TypeVar("C", bound=Contract)
 
@@ -121,23 +122,20 @@ def read_results(directory: Path) -> Results:
     return _read(path, Results)
 
 
-_AGAIN = "Take the directory again from its source, or run the evaluation again."
-
-
 def _write_lines(path: Path, rows: Sequence[Contract]) -> None:
     with atomic_path(path) as partial, partial.open("w", encoding="utf-8") as file:
         file.writelines(row.model_dump_json() + "\n" for row in rows)
 
 
 def _read(path: Path, kind: type[C]) -> C:
-    text = read_utf8(path, remedy=_AGAIN)
-    return parse_contract(kind, text, where=str(path), remedy=_AGAIN)
+    text = read_utf8(path, remedy=AGAIN)
+    return parse_contract(kind, text, where=str(path), remedy=AGAIN)
 
 
 def _read_lines(path: Path, kind: type[C]) -> Iterator[C]:
     if not path.is_file():
-        raise CorruptFile(f"{path} is missing.\n{_AGAIN}")
-    text = read_utf8(path, remedy=_AGAIN)
+        raise CorruptFile(f"{path} is missing.\n{AGAIN}")
+    text = read_utf8(path, remedy=AGAIN)
     # Not splitlines: a lane may have written a line separator of Unicode, which JSON leaves bare.
     for number, line in enumerate(text.removesuffix("\n").split("\n") if text else (), start=1):
-        yield parse_contract(kind, line, where=f"{path}:{number}", remedy=_AGAIN)
+        yield parse_contract(kind, line, where=f"{path}:{number}", remedy=AGAIN)

@@ -14,6 +14,7 @@ from pdt.evaluation.calibration import Calibration
 from pdt.evaluation.conditions import Weights
 from pdt.evaluation.report import MADE_BY, MARKDOWN, PAGE
 from pdt.evaluation.results import (
+    AGAIN,
     COINED,
     DOCUMENTS,
     EXECUTION,
@@ -32,7 +33,6 @@ from pdt.provenance import MANIFEST, check_manifest, code_revision, read_json_ob
 FILES = (
     DOCUMENTS, GENERATIONS, COINED, JUDGMENTS, LIKELIHOODS, EXECUTION, RESULTS, MARKDOWN, PAGE,
 )  # fmt: skip
-AGAIN = "Take the directory again from its source."
 RECORDS = "records"
 """The input that is no checkpoint."""
 

@@ -1,4 +1,4 @@
-"""A study's verdict over its seeds: every gate in every seed, and the spread between seeds."""
+"""A study's verdict over its seeds: every gate in every seed, and which way the effects go."""
 
 from pathlib import Path
 
