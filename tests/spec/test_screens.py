@@ -1,5 +1,6 @@
 """The exact screen, and the bounds any scorer must keep."""
 
+import json
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -11,14 +12,17 @@ from pdt.evaluation import ownership
 from pdt.evaluation.completion import outline_completion
 from pdt.evaluation.evidence_gates import Verdict, judge_gates
 from pdt.evaluation.exact import ExactScreen, read_claim
-from pdt.evaluation.held_out import HeldOutDocument
+from pdt.evaluation.held_out import HeldOutDocument, held_out
 from pdt.evaluation.judgments import Judgment
 from pdt.evaluation.longform import LongformLimits, is_longform
 from pdt.evaluation.measures import compute_measures
+from pdt.evaluation.report import conclude
 from pdt.evaluation.results import Raw
+from pdt.evaluation.tables import render_markdown
 from pdt.evaluation.written import Written, WrittenLane
 from pdt.records.batch import RecordShards
 from pdt.teacher.document import TaughtDocument
+from pdt.tokenizer import load_tokenizer
 from tests.evaluations import chronicle_shards, held_out_pairs, small_settings
 
 IDENTITY = (0, 1, 2)
@@ -180,6 +184,24 @@ def test_a_coined_choice_knows_its_cue_and_the_token_where_it_is_needed(
             assert f"{choice.cue} {choice.text}" in taught.answer.sections[choice.owner_lane].text
             assert len(choice.alternatives) == 2**choice.entropy_bits
     assert seen > 3
+
+
+def test_a_coined_choice_that_no_measure_can_read_is_counted(corpus: RecordShards) -> None:
+    tokenizer = load_tokenizer(corpus.config.records.tokenizer)
+    rows = [row for shard in corpus.shards for row in shard.rows()]
+    row = next(row for row in rows if held_out(row, tokenizer).choices)
+    taught = json.loads(row["document"])
+    coined = next(d for d in taught["answer"]["dependencies"] if d["coined"])
+    word = coined["coined"]["text"]
+    count = len(held_out(row, tokenizer).choices)
+    for alternatives in ([word, f"{word} Hill"], []):  # which one it is shows too late, or never
+        coined["coined"] |= {"alternatives": alternatives, "entropy_bits": 1}
+        after = held_out(row | {"document": json.dumps(taught)}, tokenizer)
+        assert after.unread_choices == (coined["id"],)
+        assert coined["id"] not in {choice.dependency_id for choice in after.choices}
+        raw = Raw(documents=[after])
+        report = render_markdown(conclude(raw, small_settings(corpus.config), {}), raw)
+        assert f"1 of {count} coined dependencies are in no measure" in report
 
 
 def test_a_document_is_named_by_what_the_model_reads(tmp_path: Path) -> None:

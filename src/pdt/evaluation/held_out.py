@@ -77,6 +77,9 @@ class HeldOutDocument(Contract):
     attacked_tokens: tuple[tuple[Index, ...], ...]
     """Those of the dependency tokens that need this lane's notes."""
     choices: tuple[HeldOutChoice, ...]
+    unread_choices: tuple[Id, ...] = ()
+    """Coined dependencies that no measure can read: no words lead to it at both ends, or its
+    alternatives are not listed or begin with the same token."""
 
     def under_attack(self) -> "HeldOutDocument":
         """Only what needs the attacked lane: where others are needed too, their notes are whole."""
@@ -194,11 +197,11 @@ def held_out(row: dict[str, Any], tokenizer: StudentTokenizer) -> HeldOutDocumen
         )
         for number, fact in enumerate(document.inventory.facts)
     )
-    choices = (
-        _choice(dependency, document.answer, tokenizer)
+    coined = {
+        dependency.id: _choice(dependency, document.answer, tokenizer)
         for dependency in document.answer.dependencies
         if dependency.coined is not None
-    )
+    }
     owners = row["dependency_owner_R"].tolist()
     return HeldOutDocument(
         record_id=document.record_id,
@@ -214,7 +217,8 @@ def held_out(row: dict[str, Any], tokenizer: StudentTokenizer) -> HeldOutDocumen
         ),
         dependency_owner=owners[0] if owners else None,
         attacked_tokens=_attacked_tokens(document.answer, tokenizer),
-        choices=tuple(choice for choice in choices if choice is not None),
+        choices=tuple(choice for choice in coined.values() if choice is not None),
+        unread_choices=tuple(name for name, choice in coined.items() if choice is None),
     )
 
 

@@ -217,7 +217,20 @@ def facts_of_run(results: Results, raw: Raw) -> list[str]:
             if scaled
             else "."
         ),
+        *_unread(raw),
         *(f"Checkpoint {role}: `{digest[:16]}`." for role, digest in results.models.items()),
+    ]
+
+
+def _unread(raw: Raw) -> list[str]:
+    unread = sum(len(document.unread_choices) for document in raw.documents)
+    if not unread:
+        return []
+    coined = unread + sum(len(document.choices) for document in raw.documents)
+    return [
+        f"{unread} of {coined} coined dependencies are in no measure of bits or agreement: no "
+        "words lead to the coined one at both ends, or its alternatives are not listed or begin "
+        "with the same token."
     ]
 
 
