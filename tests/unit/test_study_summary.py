@@ -25,9 +25,10 @@ def test_a_gate_is_met_when_every_seed_meets_it() -> None:
     assert "**1 of 15 gates are met** in every one of 2 seeds" in as_markdown(summary)
 
 
-def test_an_effect_goes_the_right_way_when_it_does_in_every_seed_and_was_measured() -> None:
-    def seed(recall: float, leakage: float) -> dict[str, Measure]:
-        values = {"oracle.owner_recall": recall, "oracle.leakage": leakage, "planner.zero_drop": 0}
+def test_an_effect_goes_the_right_way_when_it_does_in_every_seed_that_measured_it() -> None:
+    def seed(recall: float, leakage: float | None) -> dict[str, Measure]:
+        values = {"oracle.owner_recall": recall, "planner.zero_drop": 0}
+        values |= {} if leakage is None else {"oracle.leakage": leakage}
         return {
             name: Measure(estimate=value, low=value, high=value, documents=1)
             for name, value in values.items()
@@ -37,6 +38,8 @@ def test_an_effect_goes_the_right_way_when_it_does_in_every_seed_and_was_measure
     for seeds, right in (
         ([seed(0.9, 0.1), seed(0.5, 0.2)], True),
         ([seed(0.9, 0.1), seed(0.2, 0.5)], False),
+        ([seed(0.9, 0.1), seed(0.5, None)], True),
+        ([seed(0.9, None), seed(0.5, None)], False),
     ):
         found = {direction.effect: direction for direction in directions_of(seeds)}
         assert found.pop(plan).right is right

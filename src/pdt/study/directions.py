@@ -28,10 +28,10 @@ class Direction(Contract):
 
     @property
     def right(self) -> bool:
-        return all(
-            high is not None and low is not None and high > low
-            for high, low in zip(self.higher, self.lower, strict=True)
-        )
+        """In every seed that measured it, and one did: some controls have the first seed alone."""
+        pairs = zip(self.higher, self.lower, strict=True)
+        measured = [(high, low) for high, low in pairs if high is not None and low is not None]
+        return bool(measured) and all(high > low for high, low in measured)
 
 
 def directions_of(seeds: Sequence[Mapping[str, Measure]]) -> tuple[Direction, ...]:

@@ -13,7 +13,6 @@ from pdt.evaluation.conditions import (
     COINED,
     GENERATED,
     LEARNED,
-    MUTATED,
     NO_DYNAMIC,
     ORACLE,
     SCORED,
@@ -36,8 +35,8 @@ JUDGING = 0.4
 READERS = 2
 """Commands that share out the reading."""
 TRUNK_STATES = "trunk-states"
-FURTHER_SEEDS = (ORACLE, LEARNED, ZERO, SWAP, NO_DYNAMIC, SELF_ONLY, MUTATED)
-"""What gates and directions read; the other controls are run in the first seed alone."""
+FURTHER_SEEDS = (ORACLE, LEARNED, ZERO, SWAP, NO_DYNAMIC, SELF_ONLY)
+"""What gates read; the destructive controls are run in the first seed alone."""
 
 
 @dataclass(frozen=True)
