@@ -29,7 +29,7 @@ from pdt.training.live import ProgressView
 from pdt.training.lock import hold_run
 from pdt.training.loop import Trainer
 from pdt.training.losses import compute_losses
-from pdt.training.metrics import EVALUATION, METRICS, STEP, losses_of, read_metrics
+from pdt.training.metrics import EVALUATION, METRICS, PLANS_APART, STEP, losses_of, read_metrics
 from pdt.training.pace import Pace, spoken
 from pdt.training.plot import draw
 from pdt.training.preflight import checkpoint_bytes
@@ -207,6 +207,7 @@ def test_status_tells_a_finished_a_running_and_a_stopped_run(copied: Path) -> No
     assert (found["state"], found["step"], found["stage"]) == ("finished", 8, 2)
     assert found["seconds_left"] is None and len(found["evaluations"]) == 3
     assert found["tokens_per_second"] > 0 and set(found["losses"]) == {"loss", *Loss}
+    assert all(0 <= line[PLANS_APART] <= 1 for line in found["evaluations"])
     shutil.rmtree(copied / "step-000008")
     shown = CliRunner().invoke(app, ["train", "status", str(copied)]).stdout
     assert "stopped, step 8 of 8" in shown and "goes on from   step-000006 with --resume" in shown

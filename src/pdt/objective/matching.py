@@ -48,16 +48,33 @@ def pair_costs(
 ) -> Tensor:
     """What predicted plan j costs in the place of teacher plan k: [B, J, K]. Their sum is C(σ)."""
     K, N = valid_BKN.shape[1:]
-    cosine = torch.einsum(
-        "bjnp,bknp->bjkn", F.normalize(nodes_BKNP, dim=-1), F.normalize(targets_BKNP, dim=-1)
-    )
-    apart = ((1 - cosine) * valid_BKN[:, None]).sum(-1)
+    apart = ((1 - _cosines(nodes_BKNP, targets_BKNP)) * valid_BKN[:, None]).sum(-1)
     exists = F.binary_cross_entropy_with_logits(
         validity_BKN[:, :, None].expand(-1, -1, K, -1),
         valid_BKN[:, None].expand(-1, K, -1, -1).to(validity_BKN.dtype),
         reduction="none",
     ).sum(-1)
     return apart / valid_BKN.sum((1, 2)).clamp(min=1)[:, None, None] + exists / (K * N)
+
+
+@torch.no_grad()
+def plans_apart(nodes_BKNP: Tensor, targets_BKNP: Tensor, valid_BKN: Tensor) -> Tensor:
+    """The share of documents in which every predicted plan is nearest to a teacher plan of its own.
+
+    The plan loss alone does not tell a planner whose plans are all vague from one that gives two
+    lanes the same blend of two plans; by this the second is near 0.
+    """
+    cosines_BJKN = _cosines(nodes_BKNP, targets_BKNP) * valid_BKN[:, None]
+    nearest_BJ = (cosines_BJKN.sum(-1) / valid_BKN.sum(-1).clamp(min=1)[:, None]).argmax(-1)
+    lane_K = torch.arange(nearest_BJ.shape[1], device=nearest_BJ.device)
+    return (nearest_BJ.sort(1).values == lane_K).all(1).float().mean()
+
+
+def _cosines(nodes_BKNP: Tensor, targets_BKNP: Tensor) -> Tensor:
+    """Of each node of predicted plan j and the same node of teacher plan k: [B, J, K, N]."""
+    return torch.einsum(
+        "bjnp,bknp->bjkn", F.normalize(nodes_BKNP, dim=-1), F.normalize(targets_BKNP, dim=-1)
+    )
 
 
 def in_teacher_order(plans: PlanSet, predicted_of_teacher_BK: Tensor) -> PlanSet:

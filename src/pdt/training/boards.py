@@ -8,7 +8,7 @@ from typing import Any
 from pdt.config import PdtConfig
 from pdt.errors import UsageError
 from pdt.terms import Loss
-from pdt.training.metrics import EVALUATION, Metrics
+from pdt.training.metrics import EVALUATION, PLANS_APART, Metrics
 
 TENSORBOARD = "tensorboard"
 _PLACES = {
@@ -25,6 +25,7 @@ _PREFIXES = {
     "inner_gate_": "gates",
     "codes_in_use_": "codebooks",
     "usage_deficit_": "codebooks",
+    PLANS_APART: "planner",
 }
 _LOSSES = {"loss", *(loss.value for loss in Loss)}
 

@@ -13,7 +13,7 @@ from rich.text import Text
 from pdt.config import TrainingConfig
 from pdt.training.curriculum import stages_of
 from pdt.training.loop import Watch
-from pdt.training.metrics import EVALUATION, Metrics, losses_of
+from pdt.training.metrics import EVALUATION, PLANS_APART, Metrics, losses_of
 from pdt.training.pace import Pace, spoken
 
 EVERY = 5.0
@@ -115,8 +115,12 @@ def evaluation_text(line: Metrics) -> str:
     count = line["documents"]
     return (
         f"held out after stage {line['stage']}, {count:,} document{'s' * (count != 1)}, "
-        f"{line['plan_source']} plans: {loss_text(line)}"
+        f"{line['plan_source']} plans: {loss_text(line)}{_apart(line)}"
     )
+
+
+def _apart(line: Metrics) -> str:
+    return f"  learned plans apart {line[PLANS_APART]:.0%}" if PLANS_APART in line else ""
 
 
 def _filled(said: str, width: int) -> str:

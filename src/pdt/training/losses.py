@@ -14,7 +14,7 @@ from pdt.model.planner import PlanSet
 from pdt.notes.bus import NotesBus
 from pdt.objective.channel import code_counts, codebook_loss, commitment_loss, usage_deficit
 from pdt.objective.fact_write import fact_write_loss
-from pdt.objective.matching import in_teacher_order, match_plans
+from pdt.objective.matching import in_teacher_order, match_plans, plans_apart
 from pdt.objective.note import note_loss
 from pdt.objective.order import order_loss
 from pdt.objective.progress import progress_loss
@@ -38,6 +38,8 @@ class Computed:
     usage_deficit_M: Tensor | None = None
     code_counts_MC: Tensor | None = None
     """How often the notes of the batch chose each code."""
+    plans_apart: Tensor | None = None
+    """The share of documents whose learned plans are three, and not two of them one."""
     rolled_out: bool = False
     """Were the sections written, or the prompt alone read?"""
 
@@ -120,6 +122,9 @@ def _plans(
     learned = in_teacher_order(predicted, matching.predicted_of_teacher_BK)
     if Loss.PLAN in counted:
         computed.parts[Loss.PLAN] = matching.loss
+        computed.plans_apart = plans_apart(
+            predicted.nodes_BKNP, batch.plan_targets_BKNP, batch.node_valid_BKN
+        )
     if Loss.ORDER in counted:
         computed.parts[Loss.ORDER] = order_loss(learned.scores_BK, batch.lane_at_position_BK)
     return learned if plan is PlanCondition.LEARNED else oracle_plans(batch)

@@ -16,6 +16,7 @@ from pdt.terms import Loss
 
 METRICS = "metrics.jsonl"
 STEP, EVALUATION = "step", "evaluation"
+PLANS_APART = "plans_apart"
 Metrics = dict[str, Any]
 
 

@@ -14,6 +14,7 @@ from pdt.model.pdt import ParallelDecoder
 from pdt.records.batch import RecordBatch
 from pdt.terms import Loss
 from pdt.training.losses import Computed
+from pdt.training.metrics import PLANS_APART
 from pdt.training.ranks import Ranks
 
 Numbers = dict[str, float]
@@ -36,6 +37,8 @@ class Tally:
         self.prompt_tokens += int(batch.prompt_valid_BS.sum())
         self.section_tokens += int(batch.token_valid_BKT.sum()) if computed.rolled_out else 0
         values = {loss.value: part.item() for loss, part in computed.parts.items()}
+        if computed.plans_apart is not None:
+            values[PLANS_APART] = computed.plans_apart.item()
         if computed.usage_deficit_M is not None:
             deficits = computed.usage_deficit_M.tolist()
             values |= {f"usage_deficit_{m}": value for m, value in enumerate(deficits)}
@@ -52,7 +55,7 @@ class Tally:
             return self
         counts = ["documents", "prompt_tokens", "section_tokens"]
         deficits = [f"usage_deficit_{m}" for m in range(config.notes.codebooks)]
-        names = ["loss", *(loss.value for loss in Loss), *deficits]
+        names = ["loss", *(loss.value for loss in Loss), PLANS_APART, *deficits]
         mine = self.sums | {name: float(getattr(self, name)) for name in counts}
         found = ranks.sum_named(mine, [*counts, *names])
         documents, prompt, section = (int(found.pop(name)) for name in counts)
