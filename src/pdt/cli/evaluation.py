@@ -63,6 +63,7 @@ def run(
         typer.Option("--calibration", help="Its frozen threshold.", show_default=False),
     ] = None,
     resamples: Annotated[int, typer.Option(min=100, help="Bootstrap resamples.")] = 10_000,
+    workers: Annotated[int, typer.Option(min=1, help="Processes that share the batches.")] = 1,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -71,6 +72,7 @@ def run(
     The same command goes on where a killed one stopped.
     """
     from pdt.evaluation.conditions import Weights
+    from pdt.evaluation.helpers import Inputs, helped
     from pdt.evaluation.parts import kept_parts
     from pdt.evaluation.report import all_met, conclude, write_report
     from pdt.evaluation.results import EvaluationSettings
@@ -87,11 +89,12 @@ def run(
     screens, frozen = _screens(screen, nli, calibration)
     shards = RecordShards(records, split=split)
     bus, digest = load_for_evaluation(model, NotesCondition.BUS)
-    models, digests = {Weights.BUS: bus}, {"bus": digest}
+    models, digests, places = {Weights.BUS: bus}, {"bus": digest}, {Weights.BUS: model}
     if self_only is not None:
         control, digest = load_for_evaluation(self_only, NotesCondition.SELF_ONLY)
         check_budgets(model, self_only)
         models[Weights.SELF_ONLY], digests["self_only"] = control, digest
+        places[Weights.SELF_ONLY] = self_only
     settings = EvaluationSettings.model_validate(
         {
             "documents": _documents(shards, documents),
@@ -116,7 +119,10 @@ def run(
     texts = [document.text_sha256 for some in batches for b in some for document in b.documents]
     what = {"config": config, "inputs": inputs, "documents": texts, "code": code_digest()}
     with kept_parts(out, what) as evaluation.parts:
-        raw = _with_progress(evaluation, *batches)
+        shared = Inputs(records, split, places, settings, evaluation.parts.directory)
+        evaluation.workers = workers
+        with helped(shared, workers) as evaluation.wait:
+            raw = _with_progress(evaluation, *batches)
         results = conclude(raw, settings, digests)
         write_report(out, raw, results, config=config, inputs=inputs)
     _show(results, out, as_json)

@@ -75,6 +75,10 @@ class Evaluation:
     parts: Parts | None = None
     """Where finished batches are kept until the end."""
     progress: Progress = lambda label, documents: None
+    workers: int = 1
+    """Processes that share the batches; this one has the first share."""
+    wait: Callable[[], None] = lambda: None
+    """Returns when the others have ended."""
     raw: Raw = field(default_factory=Raw)
 
     def __post_init__(self) -> None:
@@ -118,7 +122,10 @@ class Evaluation:
 
     def run(self, batches: Sequence[HeldOutBatch], coined: Sequence[HeldOutBatch]) -> Raw:
         """Everything that is measured; a batch that was measured before is taken as it is."""
-        found = [self._part(job) for job in self._jobs(batches, coined)]
+        own = self.share(batches, coined, number=0, workers=self.workers)
+        self.progress("waiting for other workers", 0)
+        self.wait()
+        found = [own.get(j.name) or self._part(j) for j in self._jobs(batches, coined)]
         for part in found:
             self.raw.documents += part.documents
             self.raw.written += part.written
@@ -133,6 +140,18 @@ class Evaluation:
             documents_per_second=len(self.raw.written) / seconds,
         )
         return self.raw
+
+    def share(
+        self,
+        batches: Sequence[HeldOutBatch],
+        coined: Sequence[HeldOutBatch],
+        *,
+        number: int,
+        workers: int,
+    ) -> dict[str, Raw]:
+        """One worker's batches: every `workers`-th from the `number`-th on."""
+        jobs = self._jobs(batches, coined)[number::workers]
+        return {job.name: self._part(job) for job in jobs}
 
     def _part(self, job: _Job) -> Raw:
         if self.parts is None:
