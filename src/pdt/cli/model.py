@@ -72,6 +72,7 @@ def pack(
     """Write a model with its trunk and tokenizer, so that it needs nothing else."""
     import torch
 
+    from pdt.config import edit_config
     from pdt.model.store import load_model, save_model, share_trunk
     from pdt.provenance import refuse_existing
     from pdt.tokenizer import find_tokenizer, load_tokenizer
@@ -84,8 +85,9 @@ def pack(
         model.tokenizer = load_tokenizer(tokenizer)
     assert model.trunk_identity is not None
     dtype = torch.float16 if half else torch.float32
+    # Where the trunk and its states once lay is nobody's business.
+    model.config = edit_config(model.config, ["training.trunk_cache.directory=null"], where="pack")
     if trunk_of is None:
-        # The trunk is inside now; where it once lay is nobody's business.
         model.trunk_identity = replace(model.trunk_identity, source=None)
     else:
         share_trunk(model, trunk_of, dtype, out)
