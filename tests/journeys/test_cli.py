@@ -94,7 +94,7 @@ def test_an_unsupported_decoder_is_a_broken_contract(tmp_path: Path) -> None:
 
 def test_a_packed_model_needs_nothing_else(tmp_path: Path) -> None:
     save_plain(make_plain("qwen3, untied"), tmp_path / "trunk")
-    states = "training.trunk_cache.directory=states"
+    states = f"training.trunk_cache.directory={tmp_path / 'states'}"
     settings = ("--preset", "tiny", "--set", "lanes.fork_layer=2", "--set", states)
     assert pdt("model", "init", "trunk", *settings, "--out", "m", cwd=tmp_path).returncode == 0
     packed = pdt("model", "pack", "m", "--out", "whole", cwd=tmp_path)
@@ -103,8 +103,9 @@ def test_a_packed_model_needs_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "trunk").rename(tmp_path / "gone")
     shown = json.loads(pdt("model", "show", "whole", "--json", cwd=tmp_path).stdout)
     assert shown["trunk"]["source"] is None
-    kept = json.loads((tmp_path / "whole" / "config.json").read_text())["config"]
-    assert kept["training"]["trunk_cache"]["directory"] is None
+    for name in ("config.json", "manifest.json"):
+        assert str(tmp_path) in (tmp_path / "m" / name).read_text()
+        assert str(tmp_path) not in (tmp_path / "whole" / name).read_text()
     assert {path.name for path in (tmp_path / "whole").iterdir()} >= before | {"trunk.safetensors"}
     again = pdt("model", "pack", "m", "--out", "whole", cwd=tmp_path)
     assert again.returncode == 2 and "exists" in again.stderr

@@ -1,75 +1,86 @@
-"""An evaluation whose batches are shared out gives what one process gives."""
+"""An evaluation whose batches are shared out among processes gives what one process gives."""
 
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from pdt.evaluation.conditions import Weights
-from pdt.evaluation.exact import ExactScreen
-from pdt.evaluation.helpers import Inputs, helped
-from pdt.evaluation.parts import Parts
-from pdt.evaluation.results import EvaluationSettings, Raw
-from pdt.evaluation.run import Evaluation
-from pdt.model.store import load_model, save_model
+from pdt.evaluation.results import Raw, read_raw
+from pdt.evaluation.verify import verify_results
+from pdt.model.store import save_model
 from pdt.records.batch import RecordShards
-from tests.evaluations import small_models, small_settings
+from tests.evaluations import small_models
 
-ALL = ["batch-0000", "batch-0001", "coined-0000"]
+PART = "*-0*/manifest.json"
+KINDS = ("documents", "written", "likelihoods", "coined", "judgments")
 
 
 @pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> dict[Weights, Path]:
-    directory = tmp_path_factory.mktemp("models")
-    for weights, model in small_models().items():
-        save_model(model, directory / weights.value, with_trunk=True)
-    return {weights: directory / weights.value for weights in Weights}
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("model") / "bus"
+    save_model(small_models()[Weights.BUS], directory, with_trunk=True)
+    return directory
 
 
-@pytest.fixture
-def settings(corpus: RecordShards) -> EvaluationSettings:
-    chosen = ("oracle", "learned", "self_only")
-    return small_settings(corpus.config, batch=2, conditions=chosen)
+def command(corpus: RecordShards, model: Path, out: Path, workers: int) -> list[str]:
+    return [
+        sys.executable, "-m", "pdt", "eval", "run", str(corpus.directory), "--model", str(model),
+        "--batch=2", "--condition=learned", "--condition=no_dynamic", "--resamples=100",
+        f"--out={out}", f"--workers={workers}",
+    ]  # fmt: skip
 
 
-def evaluate(
-    inputs: Inputs, corpus: RecordShards, workers: int, monkeypatch: pytest.MonkeyPatch
-) -> tuple[Raw, list[str]]:
-    """The raw lines, and which batches this process measured itself."""
-    made, plain = list[str](), Parts.write
-
-    def write(parts: Parts, name: str, raw: Raw) -> None:
-        made.append(name)
-        plain(parts, name, raw)
-
-    loaded = {weights: load_model(path) for weights, path in inputs.models.items()}
-    evaluation = Evaluation(corpus, loaded, inputs.settings, {"exact": ExactScreen()})
-    evaluation.parts, evaluation.workers = Parts(inputs.parts), workers
-    with monkeypatch.context() as patched, helped(inputs, workers) as evaluation.wait:
-        patched.setattr(Parts, "write", write)
-        return evaluation.run(*evaluation.batches()), made
+def after_the_first_part(asked: list[str], begun: Path) -> "subprocess.Popen[str]":
+    process = subprocess.Popen(asked, stderr=subprocess.PIPE, text=True)
+    while not list(begun.glob(PART)):
+        assert process.poll() is None, "it ended before it could be disturbed"
+        time.sleep(0.005)
+    return process
 
 
-def test_shared_batches_are_measured_once_and_to_the_same_numbers(
-    corpus: RecordShards,
-    models: dict[Weights, Path],
-    settings: EvaluationSettings,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
+def judged(*asked: str) -> Raw:
+    done = subprocess.run(asked, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 1, done.stderr  # untrained: gates are unmet
+    assert "Traceback" not in done.stderr
+    out = Path(next(word for word in asked if word.startswith("--out=")).removeprefix("--out="))
+    verify_results(out)
+    return read_raw(out)
+
+
+def test_a_killed_evaluation_of_two_workers_goes_on_to_the_numbers_of_one(
+    corpus: RecordShards, model: Path, tmp_path: Path
 ) -> None:
-    def run(name: str, workers: int, records: Path = corpus.directory) -> tuple[Raw, list[str]]:
-        parts = tmp_path / name
-        parts.mkdir()
-        inputs = Inputs(records, corpus.split, models, settings, parts)
-        return evaluate(inputs, corpus, workers, monkeypatch)
+    alone = judged(*command(corpus, model, tmp_path / "alone", 1))
+    shared = command(corpus, model, tmp_path / "shared", 2)
+    begun = tmp_path / ".shared.begun"
+    process = after_the_first_part(shared, begun)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    time.sleep(0.5)
+    left = sorted(begun.rglob("*"))
+    time.sleep(0.5)
+    assert sorted(begun.rglob("*")) == left, "no worker writes on after its parent's death"
+    raw = judged(*shared)
+    assert not begun.exists()
+    for kind in KINDS:
+        assert getattr(raw, kind) == getattr(alone, kind), kind
 
-    alone, made = run("alone", 1)
-    assert made == ALL
-    shared, made = run("shared", 2)
-    assert made == ["batch-0000", "coined-0000"]  # the helper has measured the other
-    capfd.readouterr()
-    left_alone, made = run("left alone", 2, tmp_path / "nowhere")  # the helper cannot begin
-    assert made == ["batch-0000", "coined-0000", "batch-0001"]
-    assert "nowhere" in capfd.readouterr().err
-    for kind in ("documents", "written", "likelihoods", "coined", "judgments"):
-        assert getattr(shared, kind) == getattr(alone, kind) == getattr(left_alone, kind), kind
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds the worker in /proc")
+def test_a_worker_that_dies_is_said_in_two_lines_and_its_batches_are_kept(
+    corpus: RecordShards, model: Path, tmp_path: Path
+) -> None:
+    asked = command(corpus, model, tmp_path / "out", 2)
+    process = after_the_first_part(asked, tmp_path / ".out.begun")
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    workers = [c for c in children if b"spawn_main" in Path(f"/proc/{c}/cmdline").read_bytes()]
+    os.kill(int(workers[0]), signal.SIGKILL)
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 3 and "A worker died" in said and "fewer --workers" in said
+    assert "Traceback" not in said
+    assert list((tmp_path / ".out.begun").glob(PART))

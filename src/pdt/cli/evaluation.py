@@ -13,10 +13,10 @@ from pdt.terms import Split
 
 if TYPE_CHECKING:
     from pdt.evaluation.calibration import Calibration
-    from pdt.evaluation.held_out import HeldOutBatch
     from pdt.evaluation.judgments import Screen
     from pdt.evaluation.results import Raw, Results
     from pdt.evaluation.run import Evaluation
+    from pdt.evaluation.workers import Batches, Opened
     from pdt.records.batch import RecordShards
 
 MOST_DOCUMENTS = 256
@@ -72,12 +72,12 @@ def run(
     The same command goes on where a killed one stopped.
     """
     from pdt.evaluation.conditions import Weights
-    from pdt.evaluation.helpers import Inputs, helped
     from pdt.evaluation.parts import kept_parts
     from pdt.evaluation.report import all_met, conclude, write_report
     from pdt.evaluation.results import EvaluationSettings
     from pdt.evaluation.run import Evaluation, load_for_evaluation
     from pdt.evaluation.scope import decided_settings
+    from pdt.evaluation.workers import Opened
     from pdt.provenance import MANIFEST, code_digest, refuse_existing, sha256_file
     from pdt.records.batch import RecordShards
     from pdt.terms import NotesCondition
@@ -119,10 +119,8 @@ def run(
     texts = [document.text_sha256 for some in batches for b in some for document in b.documents]
     what = {"config": config, "inputs": inputs, "documents": texts, "code": code_digest()}
     with kept_parts(out, what) as evaluation.parts:
-        shared = Inputs(records, split, places, settings, evaluation.parts.directory)
-        evaluation.workers = workers
-        with helped(shared, workers) as evaluation.wait:
-            raw = _with_progress(evaluation, *batches)
+        opened = Opened(records, split, places, settings, evaluation.parts.directory)
+        raw = _with_progress(evaluation, batches, opened, workers)
         results = conclude(raw, settings, digests)
         write_report(out, raw, results, config=config, inputs=inputs)
     _show(results, out, as_json)
@@ -285,7 +283,7 @@ def _screens(
 
 
 def _with_progress(
-    evaluation: "Evaluation", batches: "list[HeldOutBatch]", coined: "list[HeldOutBatch]"
+    evaluation: "Evaluation", batches: "Batches", opened: "Opened", workers: int
 ) -> "Raw":
     from rich.progress import (
         BarColumn,
@@ -295,18 +293,23 @@ def _with_progress(
         TimeRemainingColumn,
     )
 
+    from pdt.evaluation.workers import measure_parts
+
     columns = (
         TextColumn("{task.description:<40}"), BarColumn(), MofNCompleteColumn(),
         TimeRemainingColumn(),
     )  # fmt: skip
     with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("reading", total=evaluation.steps(batches, coined))
+        task = bar.add_task("reading", total=evaluation.steps(*batches))
 
         def progress(label: str, documents: int) -> None:
             bar.update(task, description=label, advance=documents)
 
         evaluation.progress = progress
-        return evaluation.run(batches, coined)
+        if workers > 1:
+            measure_parts(evaluation, batches, opened, workers=workers)
+            bar.reset(task)  # what they measured is read in a moment
+        return evaluation.run(*batches)
 
 
 def _show(results: "Results", out: Path, as_json: bool) -> None:

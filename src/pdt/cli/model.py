@@ -86,7 +86,10 @@ def pack(
     assert model.trunk_identity is not None
     dtype = torch.float16 if half else torch.float32
     # Where the trunk and its states once lay is nobody's business.
-    model.config = edit_config(model.config, ["training.trunk_cache.directory=null"], where="pack")
+    places = ["training.trunk_cache.directory=null"]
+    if Path(model.config.trunk.source or "").is_absolute():  # not a hub id
+        places.append("trunk.source=null")
+    model.config = edit_config(model.config, places, where="pack")
     if trunk_of is None:
         model.trunk_identity = replace(model.trunk_identity, source=None)
     else:

@@ -41,9 +41,9 @@ class Execution(Contract):
 
     runs: tuple[ExecutionRun, ...]
     peak_memory_bytes: Index
-    """Of the whole process, weights included."""
+    """Of the largest process, weights included."""
     documents_per_second: float
-    """Of the free generations of this evaluation, batched."""
+    """Of the free generations of this evaluation, batched, in one process."""
 
     def of_side(self, side: str) -> tuple[ExecutionRun, ...]:
         return tuple(run for run in self.runs if run.side == side)

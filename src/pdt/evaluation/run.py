@@ -75,10 +75,6 @@ class Evaluation:
     parts: Parts | None = None
     """Where finished batches are kept until the end."""
     progress: Progress = lambda label, documents: None
-    workers: int = 1
-    """Processes that share the batches; this one has the first share."""
-    wait: Callable[[], None] = lambda: None
-    """Returns when the others have ended."""
     raw: Raw = field(default_factory=Raw)
 
     def __post_init__(self) -> None:
@@ -95,6 +91,20 @@ class Evaluation:
     def steps(self, batches: Sequence[HeldOutBatch], coined: Sequence[HeldOutBatch]) -> int:
         """How many document runs there are, for a progress bar."""
         return sum(job.runs for job in self._jobs(batches, coined))
+
+    def missing(
+        self, batches: Sequence[HeldOutBatch], coined: Sequence[HeldOutBatch]
+    ) -> dict[int, int]:
+        """Which batches no part holds yet, each with its document runs."""
+        jobs = enumerate(self._jobs(batches, coined))
+        kept = self.parts
+        return {n: job.runs for n, job in jobs if kept is None or kept.read(job.name) is None}
+
+    def measure(
+        self, number: int, batches: Sequence[HeldOutBatch], coined: Sequence[HeldOutBatch]
+    ) -> None:
+        """One batch, into its part."""
+        self._part(self._jobs(batches, coined)[number])
 
     def _jobs(self, batches: Sequence[HeldOutBatch], coined: Sequence[HeldOutBatch]) -> list[_Job]:
         """Free generation and teacher forcing, then the words that were drawn for their owners."""
@@ -122,10 +132,7 @@ class Evaluation:
 
     def run(self, batches: Sequence[HeldOutBatch], coined: Sequence[HeldOutBatch]) -> Raw:
         """Everything that is measured; a batch that was measured before is taken as it is."""
-        own = self.share(batches, coined, number=0, workers=self.workers)
-        self.progress("waiting for other workers", 0)
-        self.wait()
-        found = [own.get(j.name) or self._part(j) for j in self._jobs(batches, coined)]
+        found = [self._part(job) for job in self._jobs(batches, coined)]
         for part in found:
             self.raw.documents += part.documents
             self.raw.written += part.written
@@ -140,18 +147,6 @@ class Evaluation:
             documents_per_second=len(self.raw.written) / seconds,
         )
         return self.raw
-
-    def share(
-        self,
-        batches: Sequence[HeldOutBatch],
-        coined: Sequence[HeldOutBatch],
-        *,
-        number: int,
-        workers: int,
-    ) -> dict[str, Raw]:
-        """One worker's batches: every `workers`-th from the `number`-th on."""
-        jobs = self._jobs(batches, coined)[number::workers]
-        return {job.name: self._part(job) for job in jobs}
 
     def _part(self, job: _Job) -> Raw:
         if self.parts is None:

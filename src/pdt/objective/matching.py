@@ -62,7 +62,7 @@ def plans_apart(nodes_BKNP: Tensor, targets_BKNP: Tensor, valid_BKN: Tensor) -> 
     """The share of documents in which every predicted plan is nearest to a teacher plan of its own.
 
     The plan loss alone does not tell a planner whose plans are all vague from one that gives two
-    lanes the same blend of two plans; by this the second is near 0.
+    lanes the same blend of two plans; this does.
     """
     cosines_BJKN = _cosines(nodes_BKNP, targets_BKNP) * valid_BKN[:, None]
     nearest_BJ = (cosines_BJKN.sum(-1) / valid_BKN.sum(-1).clamp(min=1)[:, None]).argmax(-1)

@@ -39,7 +39,7 @@ class Computed:
     code_counts_MC: Tensor | None = None
     """How often the notes of the batch chose each code."""
     plans_apart: Tensor | None = None
-    """The share of documents whose learned plans are three, and not two of them one."""
+    """The share of documents whose learned plans are, as `plans_apart` says."""
     rolled_out: bool = False
     """Were the sections written, or the prompt alone read?"""
 
