@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from pdt.teacher.document import TaughtDocument
 
 MODEL = "nano"
-DOCUMENT, SEED = 1, 4
-"""The first test document and seed of four in which three lanes agree on a name by notes alone.
-The seed draws what owners coin: greedy lanes would always coin the same."""
+DOCUMENT, SEED = 0, 0
+"""The first document of the test split. The seed draws what owners coin: greedy lanes would always
+coin the same."""
 NAME = re.compile(r"the ([A-Z][a-z]+) of the ([A-Z][a-z]+)")
 """A coined name."""
 COLOURS = ("cyan", "green", "magenta")
