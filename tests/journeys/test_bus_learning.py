@@ -48,7 +48,7 @@ def write(
     return roll_out(model, frontier, sections, may_read_KK=table)
 
 
-def trained(condition: NotesCondition, steps: int = 220) -> ParallelDecoder:
+def trained(condition: NotesCondition, steps: int = 300) -> ParallelDecoder:
     torch.manual_seed(0)
     config = load_config(
         "tiny",
