@@ -211,6 +211,7 @@ def test_status_tells_a_finished_a_running_and_a_stopped_run(copied: Path) -> No
     shutil.rmtree(copied / "step-000008")
     shown = CliRunner().invoke(app, ["train", "status", str(copied)]).stdout
     assert "stopped, step 8 of 8" in shown and "goes on from   step-000006 with --resume" in shown
+    assert "learned plans apart" in shown
     with hold_run(copied):
         assert status(copied)["state"] == "running"
         with pytest.raises(UsageError, match="Another process is training"), hold_run(copied):
