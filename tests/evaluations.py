@@ -110,7 +110,7 @@ def write_small(out: Path, evaluation: Evaluation) -> Results:
         "records": corpus.model_dump(mode="json"),
         "calibration": None,
     }
-    results = conclude(evaluation.raw, settings, digests)
     inputs = {"records": "9" * 64, **digests}
+    results = conclude(evaluation.raw, settings, config=config, inputs=inputs)
     write_report(out, evaluation.raw, results, config=config, inputs=inputs)
     return results

@@ -262,11 +262,22 @@ def test_a_report_that_shows_other_numbers_is_found(copy: Path, name: str) -> No
         verify_results(copy)
 
 
-def test_a_changed_config_or_a_stray_file_is_found(copy: Path) -> None:
+def test_a_stray_file_is_found(copy: Path) -> None:
     (copy / "extra.txt").write_text("x")
     with pytest.raises(PdtError, match=r"extra\.txt"):
         verify_results(copy)
-    (copy / "extra.txt").unlink()
-    edit_json(copy / MANIFEST, lambda tree: tree["config"]["settings"].update(documents=9))
-    with pytest.raises(PdtError, match="settings"):
+
+
+@pytest.mark.parametrize(
+    ("edit", "found"),
+    [
+        (lambda tree: tree["config"]["settings"].update(documents=9), "settings"),
+        (lambda tree: tree["config"]["model"]["training"].update(seed=9), "made from"),
+        (lambda tree: tree["config"]["records"]["objective"].update(note=9.0), "made from"),
+        (lambda tree: tree["inputs"].update(records="8" * 64), "made from"),
+    ],
+)
+def test_a_changed_config_is_found(copy: Path, edit: Callable[[Any], None], found: str) -> None:
+    edit_json(copy / MANIFEST, edit)
+    with pytest.raises(PdtError, match=found):
         verify_results(copy)

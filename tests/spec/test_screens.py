@@ -200,7 +200,8 @@ def test_a_coined_choice_that_no_measure_can_read_is_counted(corpus: RecordShard
         assert after.unread_choices == (coined["id"],)
         assert coined["id"] not in {choice.dependency_id for choice in after.choices}
         raw = Raw(documents=[after])
-        report = render_markdown(conclude(raw, small_settings(corpus.config), {}), raw)
+        results = conclude(raw, small_settings(corpus.config), config={}, inputs={})
+        report = render_markdown(results, raw)
         assert f"1 of {count} coined dependencies are in no measure" in report
 
 

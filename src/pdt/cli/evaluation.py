@@ -73,12 +73,12 @@ def run(
     """
     from pdt.evaluation.conditions import Weights
     from pdt.evaluation.parts import kept_parts
-    from pdt.evaluation.report import all_met, conclude, write_report
+    from pdt.evaluation.report import RECORDS, all_met, conclude, write_report
     from pdt.evaluation.results import EvaluationSettings
     from pdt.evaluation.run import Evaluation, load_for_evaluation
     from pdt.evaluation.scope import decided_settings
     from pdt.evaluation.workers import Opened
-    from pdt.provenance import MANIFEST, code_digest, refuse_existing, sha256_file
+    from pdt.provenance import code_digest, refuse_existing
     from pdt.records.batch import RecordShards
     from pdt.terms import NotesCondition
     from pdt.training.budget import check_budgets
@@ -113,7 +113,7 @@ def run(
         "records": shards.config.model_dump(mode="json"),
         "calibration": None if frozen is None else frozen.model_dump(mode="json"),
     }
-    inputs = {"records": sha256_file(records / MANIFEST), **digests}
+    inputs = {RECORDS: shards.digest, **digests}
     evaluation = Evaluation(shards, models, settings, screens, calibration=frozen)
     batches = evaluation.batches()
     texts = [document.text_sha256 for some in batches for b in some for document in b.documents]
@@ -121,7 +121,7 @@ def run(
     with kept_parts(out, what) as evaluation.parts:
         opened = Opened(records, split, places, settings, evaluation.parts.directory)
         raw = _with_progress(evaluation, batches, opened, workers)
-        results = conclude(raw, settings, digests)
+        results = conclude(raw, settings, config=config, inputs=inputs)
         write_report(out, raw, results, config=config, inputs=inputs)
     _show(results, out, as_json)
     if not all_met(results.gates):

@@ -3,23 +3,45 @@
 Paper: §7, Table 3.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from pdt.evaluation.evidence_gates import Judgement, Verdict, judge_gates
 from pdt.evaluation.measures import compute_measures
 from pdt.evaluation.page import render_page
 from pdt.evaluation.results import RESULTS, EvaluationSettings, Raw, Results, write_raw
 from pdt.evaluation.tables import render_markdown
-from pdt.provenance import atomic_path, new_directory, write_manifest
+from pdt.provenance import atomic_path, new_directory, sha256_json, write_manifest
 
 MARKDOWN, PAGE = "report.md", "report.html"
 MADE_BY = "pdt eval run"
+RECORDS = "records"
+"""The input that is no checkpoint."""
 
 
-def conclude(raw: Raw, settings: EvaluationSettings, models: dict[str, str]) -> Results:
-    """Measures and gates, from the raw lines alone."""
+def conclude(
+    raw: Raw, settings: EvaluationSettings, *, config: Mapping[str, Any], inputs: Mapping[str, str]
+) -> Results:
+    """Measures and gates, from the raw lines alone; bound to what they were made from."""
     measures = dict(sorted(compute_measures(raw, settings).items()))
-    return Results(settings=settings, models=models, measures=measures, gates=judge_gates(measures))
+    return Results(
+        settings=settings,
+        models=checkpoints(inputs),
+        made_from=made_from(config, inputs),
+        measures=measures,
+        gates=judge_gates(measures),
+    )
+
+
+def checkpoints(inputs: Mapping[str, str]) -> dict[str, str]:
+    """The digests of the models among the inputs, by role."""
+    return {name: digest for name, digest in inputs.items() if name != RECORDS}
+
+
+def made_from(config: Mapping[str, Any], inputs: Mapping[str, str]) -> str:
+    """One digest of all that a manifest says of a run: whoever names results.json names these."""
+    return sha256_json({"config": config, "inputs": inputs})
 
 
 def renderings(results: Results, raw: Raw) -> dict[str, str]:

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field
 
-from pdt.contract import Contract, Id, Index, Line, parse_contract
+from pdt.contract import Contract, Id, Index, Line, Sha256, parse_contract
 from pdt.errors import CorruptFile
 from pdt.evaluation.bootstrap import Measure
 from pdt.evaluation.communication import Likelihoods
@@ -65,10 +65,12 @@ class EvaluationSettings(Contract):
 class Results(Contract):
     """results.json."""
 
-    schema_version: Literal["pdt.results/1"] = "pdt.results/1"
+    schema_version: Literal["pdt.results/2"] = "pdt.results/2"
     settings: EvaluationSettings
     models: dict[str, Line]
     """The digest of each checkpoint that ran, by its role."""
+    made_from: Sha256
+    """Of the config and inputs that the manifest names."""
     measures: dict[str, Measure]
     gates: tuple[Judgement, ...]
 

@@ -12,7 +12,7 @@ from pdt.contract import parse_contract
 from pdt.errors import ConfigError, ContractBroken, CorruptFile, UsageError
 from pdt.evaluation.calibration import Calibration
 from pdt.evaluation.conditions import Weights
-from pdt.evaluation.report import MADE_BY, MARKDOWN, PAGE
+from pdt.evaluation.report import MADE_BY, MARKDOWN, PAGE, RECORDS, checkpoints, made_from
 from pdt.evaluation.results import (
     AGAIN,
     COINED,
@@ -33,8 +33,6 @@ from pdt.provenance import MANIFEST, check_manifest, code_revision, read_json_ob
 FILES = (
     DOCUMENTS, GENERATIONS, COINED, JUDGMENTS, LIKELIHOODS, EXECUTION, RESULTS, MARKDOWN, PAGE,
 )  # fmt: skip
-RECORDS = "records"
-"""The input that is no checkpoint."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +72,7 @@ def read_stored_run(directory: Path) -> StoredRun:
     results = read_results(directory)
     if config.get("settings") != results.settings.model_dump(mode="json"):
         raise changed(directory / RESULTS, "settings are not those that the manifest names")
-    if {name: inputs[name] for name in inputs if name != RECORDS} != results.models:
+    if checkpoints(inputs) != results.models:
         raise changed(directory / RESULTS, "checkpoints are not those that the manifest names")
     if Weights.BUS not in results.models or not results.models.keys() <= set(Weights):
         raise changed(directory / RESULTS, "checkpoints are not bus, or bus and self_only")
@@ -89,6 +87,8 @@ def read_stored_run(directory: Path) -> StoredRun:
         _calibration(config, where),
     )
     _check_settings(run)
+    if made_from(config, inputs) != results.made_from:
+        raise changed(where, "config or inputs are not those that results.json was made from")
     return run
 
 
