@@ -9,12 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from pdt.errors import PdtError
 from pdt.evaluation.conditions import Weights
 from pdt.evaluation.results import Raw, read_raw
+from pdt.evaluation.run import Evaluation
 from pdt.evaluation.verify import verify_results
+from pdt.evaluation.workers import Opened, measure_parts
 from pdt.model.store import save_model
 from pdt.records.batch import RecordShards
-from tests.evaluations import small_models
+from pdt.terms import Split
+from tests.evaluations import small_models, small_settings
 
 PART = "*-0*/manifest.json"
 KINDS = ("documents", "written", "likelihoods", "coined", "judgments")
@@ -69,6 +73,9 @@ def test_a_killed_evaluation_of_two_workers_goes_on_to_the_numbers_of_one(
     assert not begun.exists()
     for kind in KINDS:
         assert getattr(raw, kind) == getattr(alone, kind), kind
+    assert raw.execution is not None
+    timed = {run.record_id for run in raw.execution.runs}
+    assert timed == {document.record_id for document in raw.documents}, "not of one batch alone"
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds the worker in /proc")
@@ -84,3 +91,11 @@ def test_a_worker_that_dies_is_said_in_two_lines_and_its_batches_are_kept(
     assert process.returncode == 3 and "A worker died" in said and "fewer --workers" in said
     assert "Traceback" not in said
     assert list((tmp_path / ".out.begun").glob(PART))
+
+
+def test_a_worker_that_cannot_start_says_why(corpus: RecordShards, tmp_path: Path) -> None:
+    evaluation = Evaluation(corpus, small_models(), small_settings(corpus.config), {})
+    gone = {Weights.BUS: tmp_path / "gone"}
+    opened = Opened(corpus.directory, Split.TEST, gone, evaluation.settings, tmp_path)
+    with pytest.raises(PdtError, match="gone is not a directory"):
+        measure_parts(evaluation, evaluation.batches(), opened, workers=1)

@@ -225,7 +225,7 @@ def _check_execution(run: StoredRun) -> None:
     ledger = run.raw.execution
     asked = [
         (side, document.record_id)
-        for document in timed_documents(run.results.settings, run.raw)
+        for document in timed_documents(run.raw)
         for side in (PACKED, SERIAL, ONE)
     ]
     runs = () if ledger is None else ledger.runs

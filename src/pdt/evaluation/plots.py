@@ -69,7 +69,7 @@ def trace(seconds: Sequence[float], *, block_tokens: int) -> str:
     """Time of each round; barriers are marked."""
     if not seconds:
         return ""
-    height, most = 90, max(seconds)
+    height, most = 90, max(seconds) or 1.0
     step = (WIDTH - 20) / max(1, len(seconds) - 1)
     points = " ".join(
         f"{10 + n * step:.1f},{height - 8 - (height - 16) * s / most:.1f}"

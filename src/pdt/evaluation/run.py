@@ -142,7 +142,7 @@ class Evaluation:
         ledgers = [(len(p.written), p.execution) for p in found if p.execution]
         seconds = sum(written / ledger.documents_per_second for written, ledger in ledgers)
         self.raw.execution = Execution(
-            runs=tuple(self._execution(batches[0])),
+            runs=tuple(self._execution()),
             peak_memory_bytes=max([peak_memory(), *(e.peak_memory_bytes for _, e in ledgers)]),
             documents_per_second=len(self.raw.written) / seconds,
         )
@@ -244,16 +244,18 @@ class Evaluation:
                 )
                 self.progress(f"judging, {name}", 0)
 
-    def _execution(self, batch: HeldOutBatch) -> list[ExecutionRun]:
+    def _execution(self) -> list[ExecutionRun]:
         self.progress("latency", 0)
-        timed = timed_documents(self.settings, self.raw)
+        timed = timed_documents(self.raw)
+        count = len(timed)
+        (batch,) = held_out_batches(self.shards, self.tokenizer, documents=count, size=count)
         addressed = self._prepare(batch)[Weights.BUS].plans.plans
-        prompts = [row[row >= 0].tolist() for row in batch.records.prompt_tokens_BS[: len(timed)]]
+        prompts = [row[row >= 0].tolist() for row in batch.records.prompt_tokens_BS]
         return measure_execution(
             self.models[Weights.BUS],
             self.tokenizer,
             prompts,
-            [_one(addressed, place) for place in range(len(timed))],
+            [_one(addressed, place) for place in range(count)],
             [document.record_id for document in timed],
             self.writing,
         )

@@ -19,7 +19,7 @@ from pdt.evaluation.conditions import (
     chosen_conditions,
 )
 from pdt.evaluation.evidence_gates import FEWEST
-from pdt.evaluation.held_out import HeldOutDocument, batch_borders
+from pdt.evaluation.held_out import HeldOutDocument
 from pdt.evaluation.longform import LongformLimits
 from pdt.evaluation.results import EvaluationSettings, Raw
 from pdt.evaluation.written import Written
@@ -66,7 +66,6 @@ def judged_by(screen: str, settings: EvaluationSettings, raw: Raw) -> list[Writt
     return [row for row in raw.written if row.record_id in some and row.condition in plain]
 
 
-def timed_documents(settings: EvaluationSettings, raw: Raw) -> list[HeldOutDocument]:
-    """The first of the first batch."""
-    first = batch_borders(len(raw.documents), settings.batch)[1]
-    return raw.documents[: min(first, EXECUTION_DOCUMENTS)]
+def timed_documents(raw: Raw) -> list[HeldOutDocument]:
+    """The first ones, however many a batch has."""
+    return raw.documents[:EXECUTION_DOCUMENTS]

@@ -40,6 +40,8 @@ class Opened:
 
 _worker: tuple[Evaluation, Batches] | None = None
 """The evaluation of this worker process, and its batches."""
+_refused: tuple[type[PdtError], str] | None = None
+"""Why this process has none; an error in an initializer would break the pool without its words."""
 
 
 def measure_parts(
@@ -69,21 +71,30 @@ def measure_parts(
 
 
 def _start(opened: Opened, threads: int) -> None:
-    global _worker
+    global _worker, _refused
     end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # the parent speaks for all
     torch.set_num_threads(threads)
+    try:
+        _worker = _open(opened)
+    except PdtError as error:
+        _refused = type(error), str(error)
+
+
+def _open(opened: Opened) -> tuple[Evaluation, Batches]:
     models = {
         weights: load_for_evaluation(path, NotesCondition(weights.value))[0]
         for weights, path in opened.models.items()
     }
     shards = RecordShards(opened.records, split=opened.split)
     evaluation = Evaluation(shards, models, opened.settings, {}, parts=Parts(opened.parts))
-    _worker = evaluation, evaluation.batches()
+    return evaluation, evaluation.batches()
 
 
 def _measure(number: int) -> tuple[type[PdtError], str] | None:
     """A refusal comes back as values: not every error survives being pickled."""
+    if _refused is not None:
+        return _refused
     assert _worker is not None
     evaluation, batches = _worker
     try:
