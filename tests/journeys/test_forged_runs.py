@@ -1,6 +1,7 @@
 """`pdt verify` against a forger who retells the run: every number follows from the edited lines."""
 
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -18,6 +19,8 @@ from pdt.evaluation.results import EvaluationSettings, Raw, read_raw, read_resul
 from pdt.evaluation.scope import judged_by, scope_of
 from pdt.evaluation.verify import verify_results
 from pdt.provenance import MANIFEST
+from pdt.study.steps import verdict_of
+from pdt.study.summary import summarize
 from tests.evaluations import Ran
 
 
@@ -34,7 +37,7 @@ class Story:
 Forgery = Callable[[Story], None]
 
 
-def retell(directory: Path, *edits: Forgery) -> Path:
+def retell(directory: Path, *edits: Forgery, records: str = "9" * 64) -> Path:
     """The directory of a run that had measured the edited lines."""
     results = read_results(directory)
     config = json.loads((directory / MANIFEST).read_text())["config"]
@@ -43,13 +46,9 @@ def retell(directory: Path, *edits: Forgery) -> Path:
         edit(story)
     settings = EvaluationSettings.model_validate_json(json.dumps(story.settings))
     out = directory.with_name("retold")
-    write_report(
-        out,
-        story.raw,
-        conclude(story.raw, settings, story.models),
-        config=story.config,
-        inputs={"records": "9" * 64, **story.models},
-    )
+    inputs = {"records": records, **story.models}
+    results = conclude(story.raw, settings, config=story.config, inputs=inputs)
+    write_report(out, story.raw, results, config=story.config, inputs=inputs)
     return out
 
 
@@ -343,3 +342,15 @@ def test_results_that_name_no_corpus_are_of_a_corpus_with_the_models_limits(copy
         story.config["model"]["records"] = story.config.pop("records")["records"]
 
     assert verify_results(retell(copy, unnamed)).taken == ()
+
+
+def test_seeds_of_a_study_are_put_together_only_on_the_same_documents(
+    copy: Path, tmp_path: Path
+) -> None:
+    study = tmp_path / "study"
+    shutil.copytree(copy, verdict_of(study, 0))
+    shutil.copytree(copy, verdict_of(study, 1))
+    assert len(summarize(study, 2).models) == 2
+    shutil.copytree(retell(copy, records="8" * 64), verdict_of(study, 2))
+    with pytest.raises(PdtError, match=r"seed-2/verdict was judged on other documents"):
+        summarize(study, 3)

@@ -35,12 +35,13 @@ def test_an_effect_goes_the_right_way_when_it_does_in_every_seed_that_measured_i
         }
 
     plan = "a plan says what a lane owns"
-    for seeds, right in (
-        ([seed(0.9, 0.1), seed(0.5, 0.2)], True),
-        ([seed(0.9, 0.1), seed(0.2, 0.5)], False),
-        ([seed(0.9, 0.1), seed(0.5, None)], True),
-        ([seed(0.9, None), seed(0.5, None)], False),
+    for seeds, outcome in (
+        ([seed(0.9, 0.1), seed(0.5, 0.2)], "yes"),
+        ([seed(0.9, 0.1), seed(0.2, 0.5)], "no"),
+        ([seed(0.9, 0.1), seed(0.5, None)], "yes"),
+        ([seed(0.9, None), seed(0.5, None)], "not measured"),
     ):
         found = {direction.effect: direction for direction in directions_of(seeds)}
-        assert found.pop(plan).right is right
+        assert found[plan].outcome == outcome
+        assert found.pop(plan).right is (outcome == "yes")
         assert not any(direction.right for direction in found.values())

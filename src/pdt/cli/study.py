@@ -69,7 +69,7 @@ def nano(
     write_summary(summary, out)
     print(json.dumps(summary.model_dump(mode="json"), indent=2) if as_json else out / "study.md")
     for direction in summary.directions:
-        console.print(f"{'yes' if direction.right else 'NO '} {said(direction)}", highlight=False)
+        console.print(f"{direction.outcome}: {said(direction)}", highlight=False)
     if not (summary.right if quick else summary.met):
         raise typer.Exit(1)
 

@@ -1,6 +1,7 @@
 """Which way every effect goes: what a small study can show, where intervals would be too wide."""
 
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from pdt.contract import Contract, Line
 from pdt.evaluation.bootstrap import Measure
@@ -27,11 +28,17 @@ class Direction(Contract):
     lower: tuple[float | None, ...]
 
     @property
-    def right(self) -> bool:
-        """In every seed that measured it, and one did: some controls have the first seed alone."""
+    def outcome(self) -> Literal["yes", "no", "not measured"]:
+        """Of all seeds that measured it: some controls have the first seed alone."""
         pairs = zip(self.higher, self.lower, strict=True)
         measured = [(high, low) for high, low in pairs if high is not None and low is not None]
-        return bool(measured) and all(high > low for high, low in measured)
+        if not measured:
+            return "not measured"
+        return "yes" if all(high > low for high, low in measured) else "no"
+
+    @property
+    def right(self) -> bool:
+        return self.outcome == "yes"
 
 
 def directions_of(seeds: Sequence[Mapping[str, Measure]]) -> tuple[Direction, ...]:

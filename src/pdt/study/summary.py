@@ -3,7 +3,9 @@
 from pathlib import Path
 
 from pdt.contract import Contract, Line, Sha256
+from pdt.errors import ContractBroken
 from pdt.evaluation.evidence_gates import Judgement, Verdict
+from pdt.evaluation.report import RECORDS
 from pdt.evaluation.tables import MARK, gate_row
 from pdt.evaluation.verify import verify_results
 from pdt.provenance import MANIFEST, atomic_path, read_json_object, write_json
@@ -50,10 +52,16 @@ def summarize(out: Path, seeds: int) -> StudySummary:
     """Verify every seed's verdict; a gate is met when it is met in all."""
     verdicts = [verdict_of(out, seed) for seed in range(seeds)]
     results = [verify_results(verdict).results for verdict in verdicts]
+    manifests = [read_json_object(verdict / MANIFEST) for verdict in verdicts]
+    judged_on = [manifest["inputs"][RECORDS] for manifest in manifests]
+    for verdict, records in zip(verdicts, judged_on, strict=True):
+        if records != judged_on[0]:
+            raise ContractBroken(
+                f"{verdict} was judged on other documents than {verdicts[0]}.",
+                "Seeds stand in one table only on the same documents. Judge it again.",
+            )
     return StudySummary(
-        code_revisions=tuple(
-            read_json_object(verdict / MANIFEST)["code_revision"] for verdict in verdicts
-        ),
+        code_revisions=tuple(manifest["code_revision"] for manifest in manifests),
         documents=results[0].settings.documents,
         models=tuple(result.models for result in results),
         gates=tuple(
@@ -82,7 +90,7 @@ def as_markdown(summary: StudySummary) -> str:
             "",
             "## Which way the effects go",
             "",
-            *(f"- {'yes' if d.right else '**no**'}: {said(d)}" for d in summary.directions),
+            *(f"- {_marked(d.outcome, met=d.right)}: {said(d)}" for d in summary.directions),
             "",
         ]
     )
@@ -100,7 +108,7 @@ def gate_lines(summary: StudySummary) -> list[str]:
     for gate in summary.gates:
         question, name, _, asked, source, _ = gate_row(gate.judged[0], summary.documents)
         measured = (gate_row(judged, summary.documents)[2] for judged in gate.judged)
-        verdict = MARK[gate.verdict] if gate.verdict is Verdict.MET else f"**{MARK[gate.verdict]}**"
+        verdict = _marked(MARK[gate.verdict], met=gate.verdict is Verdict.MET)
         rows.append(
             ["" if question == before else question, name, *measured, asked, source, verdict]
         )
@@ -113,6 +121,11 @@ def gate_lines(summary: StudySummary) -> list[str]:
         "",
         *(f"| {' | '.join(row)} |" for row in rows),
     ]
+
+
+def _marked(word: str, *, met: bool) -> str:
+    """What is not as it should be is set bold."""
+    return word if met else f"**{word}**"
 
 
 def said(direction: Direction) -> str:
