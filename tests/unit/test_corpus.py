@@ -15,6 +15,7 @@ from pdt.config import PdtConfig
 from pdt.errors import BindingMismatch, ContractBroken, CorruptFile, UsageError
 from pdt.provenance import check_manifest
 from pdt.records.corpus import compile_corpus
+from pdt.records.inputs import input_digests
 from pdt.records.shards import Shard, arrow_schema
 from tests.record_samples import sample, sample_config, train_tokenizer, write_documents
 
@@ -154,6 +155,17 @@ def test_the_manifest_names_every_file_and_the_report_what_it_is_bound_to(
     assert manifest["config"]["records"]["shard_records"] == config.records.shard_records
     assert list(manifest["inputs"]) == ["in.jsonl"]
     assert {"tokenizer", "encoder", "projection", "limits"} <= report.binding.keys()
+
+
+def test_inputs_of_one_name_are_told_apart_in_a_manifest(tmp_path: Path) -> None:
+    files = [tmp_path / split / "documents.jsonl" for split in ("train", "validation")]
+    for file in files:
+        file.parent.mkdir()
+        file.write_text(file.parent.name)
+    assert list(input_digests(files[:1])) == ["documents.jsonl"]
+    both = input_digests(files)
+    assert list(both) == ["train/documents.jsonl", "validation/documents.jsonl"]
+    assert len(set(both.values())) == 2
 
 
 def test_a_shard_has_the_explicit_schema(config: PdtConfig, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Taught documents from disk, one line at a time, each with the place a message can name."""
 
 import hashlib
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,8 +87,10 @@ def duplicate_id(record_id: str, first: str, second: str) -> ContractBroken:
 
 
 def input_digests(files: Sequence[Path]) -> dict[str, str]:
-    """The digest of every input file, by name."""
-    return {file.name: sha256_file(file) for file in files}
+    """The digest of every input file, by its path from the directory that holds them all."""
+    paths = [file.absolute() for file in files]
+    root = os.path.commonpath([path.parent for path in paths])
+    return {path.relative_to(root).as_posix(): sha256_file(path) for path in paths}
 
 
 def lines_digest(lines: Sequence[DocumentLine]) -> str:
