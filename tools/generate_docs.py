@@ -6,7 +6,7 @@
 The map comes from the `Paper:` lines of docstrings in src/pdt and from `@pytest.mark.paper(...)` in
 tests; both are read as syntax trees, nothing of them is run. The command page comes from the typer
 application itself. The verdict in README.md and on the model card stands between two marks and
-comes from the `results.json` of `pdt eval run` that ships beside the weights.
+comes from the `summary.json` of `pdt study nano` that ships beside the weights.
 """
 
 import ast

@@ -32,6 +32,18 @@ def test_an_owner_fact_written_by_the_wrong_lane_is_lost_and_leaks() -> None:
     assert outline_completion(document(), moved, IDENTITY) == 3 / 4
 
 
+@pytest.mark.paper("Table 3")
+def test_a_plan_node_is_complete_only_with_all_its_facts() -> None:
+    d = document()
+    first, second, *others = d.facts
+    one_node = d.model_copy(
+        update={"facts": (first, second.model_copy(update={"owner_node": 0}), *others)}
+    )
+    half = judged([[1, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]])
+    assert ownership.owner_recall(one_node, half, IDENTITY) == 3 / 4
+    assert outline_completion(one_node, half, IDENTITY) == 2 / 3
+
+
 @pytest.mark.paper("§7.2")
 def test_a_fact_in_two_lanes_is_owned_leaked_and_duplicated() -> None:
     twice = judged([[1, 1, 1, 0], [0, 0, 1, 0], [0, 0, 0, 1]])
