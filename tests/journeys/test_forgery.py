@@ -242,6 +242,7 @@ def no_bytes(tree: Any) -> None:
         (lambda tree: put(tree["config"], "records", None), "names no records"),
         (lambda tree: put(tree["config"], "calibration", 5), "names no calibration"),
         (lambda tree: put(tree["config"], "calibration", {}), "is not a Calibration"),
+        (lambda tree: tree["inputs"].pop("records"), "names no records"),
         (no_bytes, "does not say the bytes and sha256 of report.md"),
         (lambda tree: put(tree["files"], "report.md", 5), "does not say the bytes and sha256"),
     ],

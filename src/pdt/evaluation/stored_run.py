@@ -69,6 +69,8 @@ def read_stored_run(directory: Path) -> StoredRun:
     if strangers := {p.name for p in directory.iterdir()} - {*manifest["files"], MANIFEST}:
         raise changed(directory / min(strangers), "is not named by the manifest")
     config, inputs = (_object(manifest, name, where) for name in ("config", "inputs"))
+    if not isinstance(inputs.get(RECORDS), str):
+        raise CorruptFile(f"{where} names no records.\n{AGAIN}")
     results = read_results(directory)
     if config.get("settings") != results.settings.model_dump(mode="json"):
         raise changed(directory / RESULTS, "settings are not those that the manifest names")
