@@ -69,10 +69,10 @@ def trace(seconds: Sequence[float], *, block_tokens: int) -> str:
     """Time of each round; barriers are marked."""
     if not seconds:
         return ""
-    height, most = 90, max(seconds) or 1.0
+    height, most = 90, max(seconds)
     step = (WIDTH - 20) / max(1, len(seconds) - 1)
     points = " ".join(
-        f"{10 + n * step:.1f},{height - 8 - (height - 16) * s / most:.1f}"
+        f"{10 + n * step:.1f},{height - 8 - (height - 16) * s / (most or 1):.1f}"
         for n, s in enumerate(seconds)
     )
     borders = "".join(
