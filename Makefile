@@ -7,13 +7,16 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 SMOLLM := .cache/SmolLM2-135M-Instruct.Q4_1.gguf
 
-.PHONY: demo test check format docs weights clean
+.PHONY: demo test test-weights check format docs weights clean
 
 demo: $(STAMP)
 	$(BIN)/pdt demo
 
 test: $(STAMP)
 	$(BIN)/python -m pytest
+
+test-weights: weights  ## the tests that `make test` skips until the weights are here
+	$(BIN)/python -m pytest -m weights
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .

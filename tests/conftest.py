@@ -9,12 +9,23 @@ import torch
 from pdt.config import PdtConfig, load_config
 from pdt.model.build import random_model
 from pdt.model.pdt import ParallelDecoder
+from tests.support.weights import SMOLLM2, skip_without_weights
 
 ROOT = Path(__file__).parents[1]
 
 # Some virtual machines name AMX among their CPU's flags and trap its instructions: oneDNN's BF16
 # products end there with SIGILL (docs/log.md, 2026-11-18). Read at the first product; inherited.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "smollm2_gguf" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.weights(SMOLLM2))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    skip_without_weights(item)
 
 
 @pytest.fixture(autouse=True)
@@ -45,8 +56,5 @@ def model() -> ParallelDecoder:
 
 @pytest.fixture(scope="session")
 def smollm2_gguf() -> Path:
-    """Real SmolLM2 weights (`make weights`), or skip."""
-    path = Path(os.environ.get("PDT_SMOLLM2", ROOT / ".cache/SmolLM2-135M-Instruct.Q4_1.gguf"))
-    if not path.is_file():
-        pytest.skip("real SmolLM2 weights are not here: make weights")
-    return path
+    """Real SmolLM2 weights (`make weights`); a test that takes them is skipped without."""
+    return SMOLLM2

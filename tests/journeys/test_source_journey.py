@@ -17,6 +17,7 @@ from pdt.sources.splits import read_ledger
 from pdt.teacher.chronicle import Chronicle
 from pdt.terms import Split
 from pdt.tokenizer import load_tokenizer
+from tests.support.weights import needs_qwen
 from tests.wiki_material import captured_bundles, load_capture, needs_wiki
 from tests.wiki_server import serve
 
@@ -45,9 +46,7 @@ def test_the_reader_finds_chronicles_own_article_in_its_html(tmp_path: Path) -> 
 
 @needs_wiki
 @pytest.mark.paper("§4.1", "Table 1")
-@pytest.mark.skipif(
-    not (ROOT / ".cache/qwen3/tokenizer.json").is_file(), reason="no Qwen tokenizer: make weights"
-)
+@needs_qwen
 def test_real_articles_are_fetched_judged_reported_and_shown(tmp_path: Path) -> None:
     wanted = ("Adwa", "Marathon", "Aboukir")
     chosen = [load_capture(d) for d in captured_bundles() if any(w in d.name for w in wanted)]

@@ -3,7 +3,6 @@
 import math
 import re
 from collections import Counter, defaultdict
-from pathlib import Path
 
 import pytest
 
@@ -19,11 +18,10 @@ from pdt.teacher.chronicle import Chronicle, ChronicleDocument
 from pdt.teacher.chronicle.coins import FIRST_THINGS, SECOND_THINGS
 from pdt.terms import FactRole, Split
 from pdt.tokenizer import StudentTokenizer, load_tokenizer
+from tests.support.weights import needs_qwen
 
 NANO = load_config("nano")
 ALL_COINED = ["coined_share=1", "ordinary_share=0"]
-QWEN = Path(".cache/qwen3/tokenizer.json")
-needs_qwen = pytest.mark.skipif(not QWEN.is_file(), reason="`make weights` takes Qwen3's tokenizer")
 
 
 def nano(count: int, *dials: str, seed: int = 0, split: Split = Split.TRAIN, start: int = 0):

@@ -19,10 +19,9 @@ from pdt.sources.chronicle.dice import dice
 from pdt.teacher.checks import check_text
 from pdt.terms import Alteration, FactRole, SourceOrigin
 from pdt.tokenizer import load_tokenizer
+from tests.support.weights import needs_qwen
 
 CANONICAL = load_config("canonical")
-QWEN = Path(".cache/qwen3/tokenizer.json")
-needs_qwen = pytest.mark.skipif(not QWEN.is_file(), reason="`make weights` takes Qwen3's tokenizer")
 
 
 @pytest.fixture(params=curated_names())

@@ -17,11 +17,7 @@ from pdt.records.embed import (
 )
 from pdt.terms import NodeText
 from tests.record_samples import document
-
-MINILM = Path(".cache/all-MiniLM-L6-v2")
-needs_minilm = pytest.mark.skipif(
-    not (MINILM / "model.safetensors").exists(), reason="`make encoder` takes the weights"
-)
+from tests.support.weights import MINILM, needs_minilm
 
 
 def test_the_hashed_encoder_is_the_same_everywhere() -> None:

@@ -1,7 +1,5 @@
 """Alignment with the canonical student's real tokenizer."""
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,9 +9,9 @@ from pdt.records.align import tokenize_section
 from pdt.sources.quote import quote_at
 from pdt.teacher.answer import TargetSection
 from pdt.tokenizer import StudentTokenizer, load_tokenizer
+from tests.support.weights import needs_qwen
 
-FILE = Path(".cache/qwen3/tokenizer.json")
-pytestmark = pytest.mark.skipif(not FILE.exists(), reason="`make weights` takes the tokenizer")
+pytestmark = needs_qwen
 
 
 @pytest.fixture(scope="module")

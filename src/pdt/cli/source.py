@@ -247,7 +247,12 @@ def _harvest(settings: "PdtConfig", candidates: Path | None, splits: Path | None
 
 
 def bundle_root(directory: Path) -> Path:
-    """The bundles of a directory that fetch wrote, or the directory itself."""
+    """The bundles of a directory that fetch wrote, or the directory itself.
+
+    Refused before a tokenizer or a candidate file is asked for: this is the caller's own word.
+    """
+    if not directory.is_dir():
+        raise UsageError(f"{directory} is not a directory.\nGive a directory of bundles.")
     inner = directory / "bundles"
     return inner if inner.is_dir() else directory
 
