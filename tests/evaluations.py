@@ -3,6 +3,9 @@
 from functools import cache
 from pathlib import Path
 
+from pdt.chronicle import Chronicle
+from pdt.chronicle.dials import turn_dials
+from pdt.chronicle.meter import Meter
 from pdt.config import PdtConfig, edit_config, load_config
 from pdt.evaluation.conditions import Weights
 from pdt.evaluation.held_out import HeldOutDocument, held_out
@@ -14,9 +17,6 @@ from pdt.model.build import random_model
 from pdt.model.pdt import ParallelDecoder
 from pdt.records.batch import RecordShards
 from pdt.records.corpus import compile_corpus
-from pdt.sources.chronicle.dials import turn_dials
-from pdt.sources.chronicle.meter import Meter
-from pdt.teacher.chronicle import Chronicle
 from pdt.teacher.document import TaughtDocument
 from pdt.terms import Split
 from pdt.tokenizer import load_tokenizer

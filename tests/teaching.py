@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
+from pdt.chronicle import Chronicle
+from pdt.chronicle.dials import turn_dials
+from pdt.chronicle.meter import nano_meter
 from pdt.config import PdtConfig, load_config
 from pdt.records.checks import check_document
-from pdt.sources.chronicle.dials import turn_dials
-from pdt.sources.chronicle.meter import nano_meter
 from pdt.teacher.answer import Answer
 from pdt.teacher.batch import Waiting
 from pdt.teacher.budget import Budget
 from pdt.teacher.call import Call, NotAnswered
-from pdt.teacher.chronicle import Chronicle
 from pdt.teacher.document import TaughtDocument
 from pdt.teacher.endpoint import Endpoint
 from pdt.teacher.interface import TeachingSource

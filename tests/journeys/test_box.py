@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from pdt.chronicle import Chronicle
+from pdt.chronicle.dials import turn_dials
+from pdt.chronicle.meter import nano_meter
 from pdt.evaluation.evidence_gates import Verdict
 from pdt.evaluation.results import read_results
 from pdt.evaluation.run import load_for_evaluation
@@ -19,11 +22,8 @@ from pdt.notes.visibility import visibility_table
 from pdt.records.batch import RecordBatch, collate
 from pdt.records.compile import Compiler
 from pdt.records.schema import TrainingRecord
-from pdt.sources.chronicle.dials import turn_dials
-from pdt.sources.chronicle.meter import nano_meter
 from pdt.study.recipe import load_recipe
 from pdt.study.summary import StudySummary
-from pdt.teacher.chronicle import Chronicle
 from pdt.terms import NotesCondition, Split
 from pdt.training.losses import oracle_plans
 from pdt.training.rollout import Rollout, roll_out

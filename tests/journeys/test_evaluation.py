@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from pdt.chronicle.claims import read_claim
 from pdt.config import edit_config
 from pdt.errors import BindingMismatch, UsageError
 from pdt.evaluation.conditions import COINED, GENERATED, SCORED, Weights
-from pdt.evaluation.exact import ExactScreen, read_claim
+from pdt.evaluation.exact import ExactScreen
 from pdt.evaluation.execution import PACKED
 from pdt.evaluation.longform import LongformLimits
 from pdt.evaluation.page import render_page
@@ -260,7 +261,7 @@ def test_what_a_screen_cannot_read_is_refused_before_anything_is_written(
     evaluation = Evaluation(
         corpus, small_models(), small_settings(corpus.config), {"exact": ExactScreen()}
     )
-    monkeypatch.setattr("pdt.evaluation.exact.CATEGORIES", ())
+    monkeypatch.setattr("pdt.chronicle.claims.CATEGORIES", ())
     read_claim.cache_clear()
     with pytest.raises(UsageError, match="--screen nli"):
         evaluation.batches()

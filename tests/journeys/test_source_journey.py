@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from pdt.chronicle import Chronicle
+from pdt.chronicle.dials import turn_dials
+from pdt.chronicle.meter import Meter
 from pdt.config import load_config
 from pdt.sources.bundle import write_bundle
-from pdt.sources.chronicle.dials import turn_dials
-from pdt.sources.chronicle.meter import Meter
 from pdt.sources.harvest import read_judgements
 from pdt.sources.reading import read_source
 from pdt.sources.splits import read_ledger
-from pdt.teacher.chronicle import Chronicle
 from pdt.terms import Split
 from pdt.tokenizer import load_tokenizer
 from tests.support.weights import needs_qwen

@@ -6,16 +6,16 @@ from collections import Counter, defaultdict
 
 import pytest
 
+from pdt.chronicle import Chronicle, ChronicleDocument
+from pdt.chronicle.article import key_of
+from pdt.chronicle.coins import FIRST_THINGS, SECOND_THINGS
+from pdt.chronicle.dials import SIZES, turn_dials
+from pdt.chronicle.meter import Meter, nano_meter
+from pdt.chronicle.world import held_out_deed, split_of_event
 from pdt.config import PdtConfig, load_config
 from pdt.records.align import tokenize_document
 from pdt.records.checks import check_document
 from pdt.records.dependencies import place_dependency
-from pdt.sources.chronicle.article import key_of
-from pdt.sources.chronicle.dials import SIZES, turn_dials
-from pdt.sources.chronicle.meter import Meter, nano_meter
-from pdt.sources.chronicle.world import held_out_deed, split_of_event
-from pdt.teacher.chronicle import Chronicle, ChronicleDocument
-from pdt.teacher.chronicle.coins import FIRST_THINGS, SECOND_THINGS
 from pdt.terms import FactRole, Split
 from pdt.tokenizer import StudentTokenizer, load_tokenizer
 from tests.support.weights import needs_qwen

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from pdt.chronicle.dice import dice
 from pdt.config import load_config
 from pdt.errors import UsageError
 from pdt.records.align import tokenize_document
@@ -15,7 +16,6 @@ from pdt.records.curated import CuratedRecord, curated_names, read_curated
 from pdt.records.curated.read import unmark
 from pdt.records.schema import TrainingRecord
 from pdt.sources.bundle import read_bundle, write_bundle
-from pdt.sources.chronicle.dice import dice
 from pdt.teacher.checks import check_text
 from pdt.terms import Alteration, FactRole, SourceOrigin
 from pdt.tokenizer import load_tokenizer

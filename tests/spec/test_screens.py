@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from pdt.chronicle.claims import read_claim
 from pdt.errors import UsageError
 from pdt.evaluation import ownership
 from pdt.evaluation.completion import outline_completion
 from pdt.evaluation.evidence_gates import Verdict, judge_gates
-from pdt.evaluation.exact import ExactScreen, read_claim
+from pdt.evaluation.exact import ExactScreen
 from pdt.evaluation.held_out import HeldOutDocument, held_out
 from pdt.evaluation.judgments import Judgment
 from pdt.evaluation.longform import LongformLimits, is_longform

@@ -9,27 +9,27 @@ from importlib import resources
 
 import pytest
 
+from pdt.chronicle import Chronicle, ChronicleDocument
+from pdt.chronicle.categories import CATEGORIES
+from pdt.chronicle.deeds import Phase, Theme
+from pdt.chronicle.dials import SIZES, turn_dials
+from pdt.chronicle.meter import nano_meter
+from pdt.chronicle.names import BODIES, COINED, GIVEN, PLACES, SURNAMES
+from pdt.chronicle.phrasing import REMARKS, SHORT
+from pdt.chronicle.request import BY_PARTY, BY_PHASE, BY_THEME
+from pdt.chronicle.world import draw_world
 from pdt.config import load_config
 from pdt.errors import ConfigError, PdtError, UsageError
 from pdt.provenance import sha256_json
 from pdt.sources.bundle import read_bundle, write_bundle
-from pdt.sources.chronicle.categories import CATEGORIES
-from pdt.sources.chronicle.deeds import Phase, Theme
-from pdt.sources.chronicle.dials import SIZES, turn_dials
-from pdt.sources.chronicle.meter import nano_meter
-from pdt.sources.chronicle.names import BODIES, COINED, GIVEN, PLACES, SURNAMES
-from pdt.sources.chronicle.phrasing import REMARKS, SHORT
-from pdt.sources.chronicle.world import draw_world
-from pdt.teacher.chronicle import Chronicle, ChronicleDocument
-from pdt.teacher.chronicle.request import BY_PARTY, BY_PHASE, BY_THEME
 from pdt.terms import Split
 
 NANO = SIZES["nano"]
 PRINT_DIGEST = """
 from pdt.provenance import sha256_json
-from pdt.sources.chronicle.dials import SIZES
-from pdt.sources.chronicle.meter import nano_meter
-from pdt.teacher.chronicle import Chronicle
+from pdt.chronicle.dials import SIZES
+from pdt.chronicle.meter import nano_meter
+from pdt.chronicle import Chronicle
 from pdt.terms import Split
 documents = Chronicle(7, Split.TRAIN, SIZES["nano"], nano_meter()).documents(5)
 print(sha256_json([d.taught.model_dump(mode="json") for d in documents]))
@@ -219,8 +219,8 @@ def test_a_chronicle_source_is_an_immutable_bundle_like_any_other(tmp_path, docu
 
 
 def test_the_tokenizer_in_the_package_is_what_the_command_makes() -> None:
-    from pdt.sources.chronicle.tokenizer import build_tokenizer
-    from pdt.teacher.chronicle.vocabulary import nano_texts
+    from pdt.chronicle.tokenizer import build_tokenizer
+    from pdt.chronicle.vocabulary import nano_texts
 
     texts = list(nano_texts(60))
     assert build_tokenizer(texts, most=2048) == build_tokenizer(texts, most=2048)
@@ -231,7 +231,7 @@ def test_the_tokenizer_in_the_package_is_what_the_command_makes() -> None:
 
 @pytest.mark.slow
 def test_the_tokenizer_in_the_package_is_made_again_byte_for_byte() -> None:
-    from pdt.teacher.chronicle.vocabulary import nano_tokenizer
+    from pdt.chronicle.vocabulary import nano_tokenizer
 
     most = load_config("nano").trunk.shape.vocabulary
     packaged = resources.files("pdt") / "tokenizers" / "nano.tokenizer.json"

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from pdt.chronicle import Chronicle
+from pdt.chronicle.dials import turn_dials
+from pdt.chronicle.meter import nano_meter
 from pdt.cli import app
 from pdt.config import PdtConfig, load_config
 from pdt.errors import ContractBroken, CorruptFile, PdtError, UsageError
 from pdt.records.pilot import pilot_problems, seal_pilot
 from pdt.records.review import ReviewLog
-from pdt.sources.chronicle.dials import turn_dials
-from pdt.sources.chronicle.meter import nano_meter
-from pdt.teacher.chronicle import Chronicle
 from pdt.teacher.document import TaughtDocument
 from pdt.terms import Inspection, Split
 

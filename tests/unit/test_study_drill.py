@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 import torch
 
+from pdt.chronicle import Chronicle
+from pdt.chronicle.dials import turn_dials
+from pdt.chronicle.meter import nano_meter
+from pdt.chronicle.names import COINED
 from pdt.config import PdtConfig, load_config
 from pdt.errors import BindingMismatch
 from pdt.model.build import random_model
 from pdt.model.pdt import ParallelDecoder
-from pdt.sources.chronicle.dials import turn_dials
-from pdt.sources.chronicle.meter import nano_meter
-from pdt.sources.chronicle.names import COINED
 from pdt.study.drill import Drill
 from pdt.study.drilling import Drilling, DrillRun
-from pdt.teacher.chronicle import Chronicle
 from pdt.terms import NotesCondition, Split
 from pdt.tokenizer import load_tokenizer
 from tests.conftest import open_model

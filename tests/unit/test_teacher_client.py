@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from pdt.chronicle.dials import turn_dials
+from pdt.chronicle.meter import nano_meter
+from pdt.chronicle.teacher import ChronicleTeacher
 from pdt.errors import ConfigError, PdtError, UsageError
-from pdt.sources.chronicle.dials import turn_dials
-from pdt.sources.chronicle.meter import nano_meter
 from pdt.teacher import prompts
 from pdt.teacher.budget import worst_cost
 from pdt.teacher.call import Call, NotAnswered
-from pdt.teacher.chronicle.teacher import ChronicleTeacher
 from pdt.teacher.drafts import FactsDraft, reply_schema
 from pdt.teacher.interface import Taught, Teacher, TeachingSource, Untaught, teach
 from pdt.teacher.journal import Journal, Replay

@@ -13,8 +13,8 @@ from pdt.provenance import atomic_path, new_directory, write_manifest
 from pdt.terms import Split
 
 if TYPE_CHECKING:
+    from pdt.chronicle import Chronicle
     from pdt.study.recipe import CorpusRecipe
-    from pdt.teacher.chronicle import Chronicle
 
 app = typer.Typer(
     help="Fictional history with exact facts, plans and dependencies.", no_args_is_help=True
@@ -62,7 +62,7 @@ def write(
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Write taught documents, one per line, ready for `pdt record compile`."""
-    from pdt.teacher.chronicle.sources import SourceWriter
+    from pdt.chronicle.sources import SourceWriter
 
     corpus = _corpus(study, split, size, dial)
     chronicle = _chronicle(corpus, size, seed, split, preset, dial)
@@ -125,7 +125,7 @@ def tokenizer(
     out: Annotated[Path, typer.Option(help="The tokenizer.json to write.")],
 ) -> None:
     """Make the nano tokenizer from Chronicle's own words; the same bytes every time."""
-    from pdt.teacher.chronicle.vocabulary import nano_tokenizer
+    from pdt.chronicle.vocabulary import nano_tokenizer
 
     if not out.parent.is_dir():
         raise UsageError(f"{out.parent} is not a directory.\nMake it, or choose another --out.")
@@ -159,9 +159,9 @@ def _chronicle(
     preset: str | None,
     dial: list[str] | None,
 ) -> "Chronicle":
-    from pdt.sources.chronicle.dials import turn_dials
-    from pdt.sources.chronicle.meter import Meter
-    from pdt.teacher.chronicle import Chronicle
+    from pdt.chronicle import Chronicle
+    from pdt.chronicle.dials import turn_dials
+    from pdt.chronicle.meter import Meter
     from pdt.tokenizer import load_tokenizer
 
     dials = turn_dials(size, corpus.dials if corpus else dial or ())

@@ -79,10 +79,10 @@ def demo() -> None:
 
 def _held_out(writer: "Writer") -> "TaughtDocument":
     """A document of the test split, made as the model's study made its own."""
-    from pdt.sources.chronicle.dials import turn_dials
-    from pdt.sources.chronicle.meter import Meter
+    from pdt.chronicle import Chronicle
+    from pdt.chronicle.dials import turn_dials
+    from pdt.chronicle.meter import Meter
     from pdt.study.recipe import load_recipe
-    from pdt.teacher.chronicle import Chronicle
     from pdt.terms import Split
 
     test = load_recipe(MODEL).corpora["test"]

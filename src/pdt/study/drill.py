@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pdt.sources.chronicle.names import COINED
-from pdt.teacher.chronicle.coins import Coin, draw_coin
+from pdt.chronicle.coins import Coin, draw_coin
+from pdt.chronicle.names import COINED
 from pdt.teacher.document import TaughtDocument
 from pdt.tokenizer import StudentTokenizer
 from pdt.training.losses import NoteEdges

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
+from pdt.chronicle.article import Draft, DraftParagraph
+from pdt.chronicle.markup import Source, publish
+from pdt.chronicle.phrasing import Sentence
+from pdt.chronicle.works import Work
 from pdt.contract import parse_contract
 from pdt.errors import ContractBroken, UsageError
-from pdt.sources.chronicle.article import Draft, DraftParagraph
-from pdt.sources.chronicle.markup import Source, publish
-from pdt.sources.chronicle.phrasing import Sentence
-from pdt.sources.chronicle.works import Work
 from pdt.sources.quote import Quote, quote_at
 from pdt.teacher.answer import PARAGRAPH_BREAK
 from pdt.teacher.document import TaughtDocument

@@ -8,18 +8,18 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from pdt.chronicle.dials import Dials
+from pdt.chronicle.meter import Meter
+from pdt.chronicle.sources import IDS, LISTS
+from pdt.chronicle.teacher import ChronicleTeacher
 from pdt.config import PdtConfig
 from pdt.errors import CorruptFile, UsageError
 from pdt.provenance import MANIFEST, read_json_object
 from pdt.records.checks import check_document
 from pdt.records.pipeline.layout import Build
-from pdt.sources.chronicle.dials import Dials
-from pdt.sources.chronicle.meter import Meter
 from pdt.sources.verdict import AcceptedSource
 from pdt.teacher.budget import LEDGER, Budget
 from pdt.teacher.call import Client
-from pdt.teacher.chronicle.sources import IDS, LISTS
-from pdt.teacher.chronicle.teacher import ChronicleTeacher
 from pdt.teacher.endpoint import Endpoint, check_settings
 from pdt.teacher.interface import Teacher
 from pdt.teacher.journal import Journal, Replay

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
+from pdt.chronicle.names import COINED, GIVEN, PLACES, SURNAMES
 from pdt.errors import UsageError
-from pdt.sources.chronicle.names import COINED, GIVEN, PLACES, SURNAMES
 from pdt.tokenizer import Encoded
 
 EOS = "</s>"

@@ -3,8 +3,8 @@
 import random
 from dataclasses import dataclass
 
-from pdt.sources.chronicle.names import GIVEN, PLACES, SURNAMES
-from pdt.sources.chronicle.world import World
+from pdt.chronicle.names import GIVEN, PLACES, SURNAMES
+from pdt.chronicle.world import World
 
 TITLES = (
     "A History of {place}",

@@ -4,11 +4,11 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from pdt.sources.chronicle.article import even_chunks
-from pdt.sources.chronicle.deeds import Phase, Theme
-from pdt.sources.chronicle.dials import Dials
-from pdt.sources.chronicle.meter import Meter
-from pdt.sources.chronicle.phrasing import (
+from pdt.chronicle.article import even_chunks
+from pdt.chronicle.deeds import Phase, Theme
+from pdt.chronicle.dials import Dials
+from pdt.chronicle.meter import Meter
+from pdt.chronicle.phrasing import (
     Remarks,
     Results,
     Sentence,
@@ -18,9 +18,9 @@ from pdt.sources.chronicle.phrasing import (
     tell,
     tell_from_cue,
 )
-from pdt.sources.chronicle.world import World, WorldFact
+from pdt.chronicle.request import Part
+from pdt.chronicle.world import World, WorldFact
 from pdt.teacher.answer import PARAGRAPH_BREAK
-from pdt.teacher.chronicle.request import Part
 from pdt.terms import Split
 
 OPENINGS = (

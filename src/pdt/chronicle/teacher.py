@@ -6,11 +6,11 @@ Paper: §4.2.
 import re
 from functools import lru_cache
 
+from pdt.chronicle.dials import Dials
+from pdt.chronicle.document import Chronicle
+from pdt.chronicle.meter import Meter
 from pdt.errors import ContractBroken
-from pdt.sources.chronicle.dials import Dials
-from pdt.sources.chronicle.meter import Meter
 from pdt.teacher.answer import Answer
-from pdt.teacher.chronicle.document import Chronicle
 from pdt.teacher.document import TaughtBy, TaughtDocument
 from pdt.teacher.facts import FactInventory
 from pdt.teacher.interface import Attempt, Taught, TeachingSource

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
+from pdt.chronicle.names import COINED
 from pdt.config import ContractLimits, Count, Range, Strict, parse_override
 from pdt.errors import ConfigError, UsageError
-from pdt.sources.chronicle.names import COINED
 
 Share = Annotated[float, Field(ge=0, le=1)]
 MOST_BITS = len(COINED).bit_length() - 1

@@ -59,7 +59,7 @@ class Deed:
 @cache
 def deeds_of(key: str) -> tuple[Deed, ...]:
     """The deeds of one category of `deeds.txt`, or the `shared` ones."""
-    text = (resources.files("pdt.sources.chronicle") / "deeds.txt").read_text(encoding="utf-8")
+    text = (resources.files("pdt.chronicle") / "deeds.txt").read_text(encoding="utf-8")
     deeds, section, phase, theme = [], "", Phase.BEFORE, Theme.PEOPLE
     for line in text.splitlines():
         if not line or line.startswith("#"):

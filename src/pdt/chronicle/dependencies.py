@@ -7,13 +7,13 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pdt.sources.chronicle.dials import Dials
-from pdt.sources.chronicle.meter import Meter
-from pdt.sources.chronicle.phrasing import capital
-from pdt.sources.chronicle.world import WorldFact
-from pdt.teacher.chronicle.coins import Coin, draw_coin
-from pdt.teacher.chronicle.placement import BLOCK, measured_lag, place
-from pdt.teacher.chronicle.section import LaneDraft, Mark, Node, Piece, sentence_of
+from pdt.chronicle.coins import Coin, draw_coin
+from pdt.chronicle.dials import Dials
+from pdt.chronicle.meter import Meter
+from pdt.chronicle.phrasing import capital
+from pdt.chronicle.placement import BLOCK, measured_lag, place
+from pdt.chronicle.section import LaneDraft, Mark, Node, Piece, sentence_of
+from pdt.chronicle.world import WorldFact
 
 RECALLS = (
     "Here too one should keep in mind {name}.",

@@ -8,16 +8,19 @@ Paper: §4.1, §4.2.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from pdt.chronicle.article import Draft, draft_article
+from pdt.chronicle.dependencies import Link, link_lanes, named_in_request
+from pdt.chronicle.dials import Dials
+from pdt.chronicle.dice import dice, digest_of
+from pdt.chronicle.markup import GENERATOR, Source, publish
+from pdt.chronicle.meter import Meter
+from pdt.chronicle.phrasing import statement_of
+from pdt.chronicle.request import draw_assignment
+from pdt.chronicle.section import LaneDraft, Mark, draft_section
+from pdt.chronicle.world import World, WorldFact, draw_world
 from pdt.config import Range
 from pdt.errors import PdtError
 from pdt.sources.article import Article
-from pdt.sources.chronicle.article import Draft, draft_article
-from pdt.sources.chronicle.dials import Dials
-from pdt.sources.chronicle.dice import dice, digest_of
-from pdt.sources.chronicle.markup import GENERATOR, Source, publish
-from pdt.sources.chronicle.meter import Meter
-from pdt.sources.chronicle.phrasing import statement_of
-from pdt.sources.chronicle.world import World, WorldFact, draw_world
 from pdt.sources.quote import Quote, quote_at
 from pdt.teacher.answer import (
     Answer,
@@ -30,9 +33,6 @@ from pdt.teacher.answer import (
     PlanNode,
     TargetSection,
 )
-from pdt.teacher.chronicle.dependencies import Link, link_lanes, named_in_request
-from pdt.teacher.chronicle.request import draw_assignment
-from pdt.teacher.chronicle.section import LaneDraft, Mark, draft_section
 from pdt.teacher.document import TaughtBy, TaughtDocument
 from pdt.teacher.facts import Fact, FactInventory, HardNegative
 from pdt.terms import Alteration, FactRole, Split

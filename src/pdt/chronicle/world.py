@@ -9,11 +9,11 @@ import random
 from dataclasses import dataclass
 from functools import cache, cached_property
 
-from pdt.sources.chronicle.categories import CATEGORIES, Category
-from pdt.sources.chronicle.deeds import Deed, Phase, Theme
-from pdt.sources.chronicle.dials import Dials
-from pdt.sources.chronicle.dice import dice, share
-from pdt.sources.chronicle.names import BODIES, GIVEN, PLACES, SURNAMES
+from pdt.chronicle.categories import CATEGORIES, Category
+from pdt.chronicle.deeds import Deed, Phase, Theme
+from pdt.chronicle.dials import Dials
+from pdt.chronicle.dice import dice, share
+from pdt.chronicle.names import BODIES, GIVEN, PLACES, SURNAMES
 from pdt.terms import Split
 
 PARTIES = 3

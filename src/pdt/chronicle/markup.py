@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 
+from pdt.chronicle.article import Draft, DraftParagraph
+from pdt.chronicle.works import Work
 from pdt.sources.article import Article, ArticleSection, Citation, Paragraph
 from pdt.sources.bundle import SourceBundle, describe_bundle
-from pdt.sources.chronicle.article import Draft, DraftParagraph
-from pdt.sources.chronicle.works import Work
 from pdt.terms import SourceOrigin
 
 GENERATOR = "pdt.chronicle/1"

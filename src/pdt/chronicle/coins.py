@@ -8,8 +8,8 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pdt.sources.chronicle.dials import APART
-from pdt.sources.chronicle.names import COINED
+from pdt.chronicle.dials import APART
+from pdt.chronicle.names import COINED
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from pdt.sources.chronicle.dials import Dials
-from pdt.sources.chronicle.meter import Meter
-from pdt.sources.chronicle.phrasing import (
+from pdt.chronicle.dials import Dials
+from pdt.chronicle.meter import Meter
+from pdt.chronicle.phrasing import (
     Remarks,
     Results,
     Sentence,
@@ -19,8 +19,8 @@ from pdt.sources.chronicle.phrasing import (
     tell,
     tell_from_cue,
 )
-from pdt.sources.chronicle.works import Work, draw_works
-from pdt.sources.chronicle.world import World, WorldFact
+from pdt.chronicle.works import Work, draw_works
+from pdt.chronicle.world import World, WorldFact
 from pdt.terms import Split
 
 AXES = ("phase", "theme", "party")

@@ -5,7 +5,7 @@ Paper: §4.3 (a pilot balanced across eight historical categories).
 
 from dataclasses import dataclass
 
-from pdt.sources.chronicle.deeds import Deed, deeds_of
+from pdt.chronicle.deeds import Deed, deeds_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from pdt.sources.chronicle.meter import Meter
+from pdt.chronicle.meter import Meter
+from pdt.chronicle.section import LaneDraft, Node, Piece
 from pdt.teacher.answer import PARAGRAPH_BREAK
-from pdt.teacher.chronicle.section import LaneDraft, Node, Piece
 
 BLOCK = 32
 WINDOW = 16

@@ -8,9 +8,9 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pdt.sources.chronicle.article import AXES, key_of
-from pdt.sources.chronicle.phrasing import pick
-from pdt.sources.chronicle.world import World, WorldFact
+from pdt.chronicle.article import AXES, key_of
+from pdt.chronicle.phrasing import pick
+from pdt.chronicle.world import World, WorldFact
 from pdt.terms import Split
 
 BY_PHASE = (

@@ -8,8 +8,8 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pdt.sources.chronicle.deeds import Phase, Theme
-from pdt.sources.chronicle.world import World, WorldFact
+from pdt.chronicle.deeds import Phase, Theme
+from pdt.chronicle.world import World, WorldFact
 from pdt.terms import Split
 
 TIMES = {

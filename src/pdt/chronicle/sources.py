@@ -8,13 +8,13 @@ Paper: §4.1, Table 1.
 import datetime
 from pathlib import Path
 
+from pdt.chronicle.document import ChronicleDocument
+from pdt.chronicle.markup import GENERATOR, WRITTEN_AT
 from pdt.config import SplitShares
 from pdt.provenance import write_json
 from pdt.sources.bundle import write_bundle
 from pdt.sources.candidates import Candidate
-from pdt.sources.chronicle.markup import GENERATOR, WRITTEN_AT
 from pdt.sources.splits import Family, SplitLedger, page_of, write_ledger
-from pdt.teacher.chronicle.document import ChronicleDocument
 from pdt.terms import Topic
 
 BUNDLES, LISTS = "bundles", "candidates"

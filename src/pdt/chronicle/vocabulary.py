@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from pdt.sources.chronicle.dials import MOST_BITS, turn_dials
-from pdt.sources.chronicle.meter import Meter
-from pdt.sources.chronicle.tokenizer import WordTokenizer, build_tokenizer
-from pdt.teacher.chronicle.document import Chronicle
+from pdt.chronicle.dials import MOST_BITS, turn_dials
+from pdt.chronicle.document import Chronicle
+from pdt.chronicle.meter import Meter
+from pdt.chronicle.tokenizer import WordTokenizer, build_tokenizer
 from pdt.terms import Split
 
 DOCUMENTS = 1500
