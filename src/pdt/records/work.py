@@ -4,17 +4,16 @@ Paper: §4.3.
 """
 
 import os
-import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import islice
-from multiprocessing import get_context, parent_process
 from pathlib import Path
 
 from pdt.config import PdtConfig
 from pdt.contract import parse_contract
-from pdt.errors import BindingMismatch, PdtError
+from pdt.errors import BindingMismatch
+from pdt.jobs import run_jobs
 from pdt.provenance import sha256_file, write_json
 from pdt.records.compile import Compiler
 from pdt.records.inputs import DocumentLine, lines_digest, read_lines
@@ -23,44 +22,29 @@ from pdt.records.schema import TrainingRecord
 from pdt.records.shards import write_shard
 from pdt.teacher.checks import CheckFailure
 
-_Outcome = ShardReport | tuple[type[PdtError], str]
-"""A worker's report, or its refusal as values: not every error survives being pickled."""
-
-_worker: Compiler | None = None
-"""The compiler of this worker process."""
-
 
 def shard_reports(
     files: Sequence[Path], out: Path, config: PdtConfig, compiler: Compiler, workers: int
 ) -> Iterator[ShardReport]:
-    """Every shard's report in order; at most two shards a worker are in memory."""
+    """Every shard's report in order; a worker has one shard in memory."""
     tasks = enumerate(_chunks(read_lines(files), config.records.shard_records))
     if workers == 1:
-        for index, lines in tasks:
-            yield compile_shard(compiler, index, lines, out)
-        return
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    pool = ProcessPoolExecutor(
-        workers, get_context("spawn"), initializer=_start_worker, initargs=(config,)
+        return (compile_shard(compiler, index, lines, out) for index, lines in tasks)
+    return run_jobs(
+        partial(_in_worker, config, out),
+        tasks,
+        workers=workers,
+        doing="compiled a shard",
+        remedy="Every whole shard is kept. Run again with --resume and fewer --workers.",
     )
-    running: dict[Future[_Outcome], int] = {}
-    ready: dict[int, ShardReport] = {}
-    due = 0
-    try:
-        for index, lines in tasks:
-            running[pool.submit(_in_worker, index, lines, out)] = index
-            while len(running) + len(ready) >= 2 * workers:
-                _collect(running, ready)
-                while due in ready:
-                    yield ready.pop(due)
-                    due += 1
-        while running or ready:
-            _collect(running, ready)
-            while due in ready:
-                yield ready.pop(due)
-                due += 1
-    finally:
-        pool.shutdown(cancel_futures=True)
+
+
+def _in_worker(
+    config: PdtConfig, out: Path
+) -> Callable[[tuple[int, Sequence[DocumentLine]]], ShardReport]:
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    compiler = Compiler.load(config)
+    return lambda task: compile_shard(compiler, *task, out)
 
 
 def compile_shard(
@@ -119,46 +103,3 @@ def _chunks(lines: Iterable[DocumentLine], size: int) -> Iterator[tuple[Document
     rest = iter(lines)
     while chunk := tuple(islice(rest, size)):
         yield chunk
-
-
-def _collect(running: dict[Future[_Outcome], int], ready: dict[int, ShardReport]) -> None:
-    done, _ = wait(running, return_when=FIRST_COMPLETED)
-    for future in done:
-        index, outcome = running.pop(future), future.result()
-        if isinstance(outcome, ShardReport):
-            ready[index] = outcome
-        else:
-            raise refusal(*outcome)
-
-
-def _start_worker(config: PdtConfig) -> None:
-    global _worker
-    end_with_parent()
-    _worker = Compiler.load(config)
-
-
-def end_with_parent() -> None:
-    """A killed command leaves no process behind that could write beside its successor."""
-    parent = parent_process()
-
-    def wait() -> None:
-        if parent is not None:
-            parent.join()
-            os._exit(1)
-
-    threading.Thread(target=wait, daemon=True).start()
-
-
-def _in_worker(index: int, lines: Sequence[DocumentLine], out: Path) -> _Outcome:
-    assert _worker is not None
-    try:
-        return compile_shard(_worker, index, lines, out)
-    except PdtError as error:
-        return type(error), str(error)
-
-
-def refusal(kind: type[PdtError], message: str) -> PdtError:
-    """The worker's refusal again; its constructor may want more than the message."""
-    error = kind.__new__(kind)
-    error.args = (message,)
-    return error

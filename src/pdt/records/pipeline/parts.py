@@ -6,18 +6,15 @@ order, with the same bytes.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 from pydantic import Field
 
 from pdt.contract import Contract, Sha256, parse_contract
-from pdt.errors import PdtError
+from pdt.jobs import run_jobs
 from pdt.provenance import atomic_path, sha256_file, write_json
-from pdt.records.work import end_with_parent, refusal
 
 
 class PartReport(Contract):
@@ -108,56 +105,22 @@ def run_parts(
         if report is not None:
             progress(report)
     todo = [index for index, report in reports.items() if report is None]
-    done = (
-        _one_by_one(phase, todo) if workers == 1 or len(todo) < 2 else _pool(phase, todo, workers)
-    )
-    for index, report in done:
-        reports[index] = report
-        progress(report)
+    if workers == 1 or len(todo) < 2:
+        for index in todo:
+            reports[index] = report = phase.run(index)
+            progress(report)
+    else:
+        done = run_jobs(
+            partial(_runner, phase),
+            todo,
+            workers=workers,
+            doing=f"worked on the {phase.name} phase",
+            remedy="Every whole part is kept. Run again with --resume and fewer --workers.",
+            progress=lambda _, report: progress(report),
+        )
+        reports.update(zip(todo, done, strict=True))
     return [report for report in reports.values() if report is not None]
 
 
-def _one_by_one(phase: Phase, todo: Sequence[int]) -> Iterator[tuple[int, PartReport]]:
-    for index in todo:
-        yield index, phase.run(index)
-
-
-_Outcome = PartReport | tuple[type[PdtError], str]
-_phase: Phase | None = None
-"""The phase of this worker process."""
-
-
-def _pool(phase: Phase, todo: Sequence[int], workers: int) -> Iterator[tuple[int, PartReport]]:
-    pool = ProcessPoolExecutor(
-        min(workers, len(todo)), get_context("spawn"), initializer=_start, initargs=(phase,)
-    )
-    running: dict[Future[_Outcome], int] = {pool.submit(_run, index): index for index in todo}
-    try:
-        while running:
-            done, _ = wait(running, return_when=FIRST_COMPLETED)
-            for future in done:
-                index, outcome = running.pop(future), future.result()
-                if not isinstance(outcome, PartReport):
-                    raise refusal(*outcome)
-                yield index, outcome
-    except BrokenProcessPool:
-        raise PdtError(
-            f"A process died while it worked on the {phase.name} phase; perhaps memory ran out.\n"
-            "Every whole part is kept. Run again with --resume and fewer --workers."
-        ) from None
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _start(phase: Phase) -> None:
-    global _phase
-    end_with_parent()
-    _phase = phase
-
-
-def _run(index: int) -> _Outcome:
-    assert _phase is not None
-    try:
-        return _phase.run(index)
-    except PdtError as error:
-        return type(error), str(error)
+def _runner(phase: Phase) -> Callable[[int], PartReport]:
+    return phase.run
