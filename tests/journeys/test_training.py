@@ -26,7 +26,7 @@ from pdt.training import engine, loop
 from pdt.training.checkpoint import latest_checkpoint, load_checkpoint
 from pdt.training.loop import Trainer
 from pdt.training.losses import compute_losses
-from pdt.training.metrics import METRICS
+from pdt.training.watch.metrics import METRICS
 from tests.conftest import ROOT
 from tests.training_samples import corpus
 

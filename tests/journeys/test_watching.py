@@ -24,16 +24,23 @@ from pdt.provenance import MANIFEST, read_json_object, sha256_file
 from pdt.records.batch import RecordShards
 from pdt.terms import Loss, PlanCondition, Split
 from pdt.training.assignment import assign_lanes, draw_assignment
-from pdt.training.boards import TENSORBOARD
-from pdt.training.live import ProgressView
 from pdt.training.lock import hold_run
 from pdt.training.loop import Trainer
 from pdt.training.losses import compute_losses
-from pdt.training.metrics import EVALUATION, METRICS, PLANS_APART, STEP, losses_of, read_metrics
-from pdt.training.pace import Pace, spoken
-from pdt.training.plot import draw
 from pdt.training.preflight import checkpoint_bytes
-from pdt.training.tally import gate_values
+from pdt.training.watch.bar import ProgressView
+from pdt.training.watch.boards import TENSORBOARD
+from pdt.training.watch.metrics import (
+    EVALUATION,
+    METRICS,
+    PLANS_APART,
+    STEP,
+    losses_of,
+    read_metrics,
+)
+from pdt.training.watch.pace import Pace, spoken
+from pdt.training.watch.plot import draw
+from pdt.training.watch.tally import gate_values
 from tests.conftest import open_model
 from tests.record_samples import train_tokenizer
 from tests.training_samples import corpus

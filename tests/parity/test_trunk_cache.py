@@ -19,9 +19,9 @@ from pdt.terms import Loss, PlanCondition
 from pdt.training.assignment import assign_lanes
 from pdt.training.loop import Trainer
 from pdt.training.losses import compute_losses
-from pdt.training.metrics import METRICS
 from pdt.training.trunk_cache import TrunkCache
 from pdt.training.trunk_states import TrunkReader
+from pdt.training.watch.metrics import METRICS
 from tests.conftest import open_model
 from tests.training_samples import corpus
 

@@ -46,7 +46,7 @@ def nano(
     from pdt.study.steps import steps_of
     from pdt.study.stories import fetch_stories
     from pdt.study.summary import said, summarize, write_summary
-    from pdt.training.pace import spoken
+    from pdt.training.watch.pace import spoken
 
     console = Console(stderr=True)
     recipe = load_recipe("nano-quick" if quick else "nano")

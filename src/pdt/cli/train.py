@@ -16,7 +16,7 @@ from pdt.errors import UsageError
 
 if TYPE_CHECKING:
     from pdt.training.loop import Trainer
-    from pdt.training.status import RunStatus
+    from pdt.training.watch.status import RunStatus
 
 app = typer.Typer(help="Train by the curriculum, and watch it.", no_args_is_help=True)
 Run = Annotated[Path, typer.Argument(help="The directory of a run.")]
@@ -50,11 +50,11 @@ def run(
     """
     from pdt.records.batch import RecordShards
     from pdt.terms import Split
-    from pdt.training.boards import check_boards
     from pdt.training.lock import hold_run
     from pdt.training.loop import Trainer
     from pdt.training.preflight import check_stages
     from pdt.training.ranks import Ranks
+    from pdt.training.watch.boards import check_boards
 
     ranks = Ranks()
     with ExitStack() as held:
@@ -94,7 +94,7 @@ def status(
     as_json: AsJson = False,
 ) -> None:
     """Where a run stands: while it goes, after its end, and after a kill."""
-    from pdt.training.status import read_status
+    from pdt.training.watch.status import read_status
 
     found = read_status(run, digests=verify)
     if as_json:
@@ -112,7 +112,7 @@ def plot(
     ] = None,
 ) -> None:
     """Draw losses, gates, codebooks and optimizer of a run, stage by stage."""
-    from pdt.training.plot import plot_run
+    from pdt.training.watch.plot import plot_run
 
     target = out or run / "plot.png"
     plot_run(run, target)
@@ -162,9 +162,9 @@ def _refuse_existing_run(out: Path) -> None:
 
 
 def _train_watched(trainer: "Trainer", until: int | None) -> None:
-    from pdt.training.boards import open_boards
-    from pdt.training.live import watched
-    from pdt.training.metrics import Metrics, read_metrics
+    from pdt.training.watch.bar import watched
+    from pdt.training.watch.boards import open_boards
+    from pdt.training.watch.metrics import Metrics, read_metrics
 
     console = Console(stderr=True)
 
@@ -198,8 +198,8 @@ def _train_watched(trainer: "Trainer", until: int | None) -> None:
 
 
 def _print_status(found: "RunStatus") -> None:
-    from pdt.training.live import evaluation_text, loss_text
-    from pdt.training.pace import spoken
+    from pdt.training.watch.bar import evaluation_text, loss_text
+    from pdt.training.watch.pace import spoken
 
     print(f"{found.run}: {found.state}, step {found.step:,} of {found.steps:,}")
     print(f"  stage          {found.stage} of 0–{found.stages - 1}, {found.plan} plans")

@@ -26,8 +26,8 @@ from pdt.errors import PdtError, UsageError
 from pdt.provenance import read_json_object, write_json
 from pdt.study.recipe import Recipe
 from pdt.study.steps import Step
-from pdt.training.metrics import METRICS
-from pdt.training.pace import spoken
+from pdt.training.watch.metrics import METRICS
+from pdt.training.watch.pace import spoken
 
 RECIPE = "study.json"
 EVERY = 1.0

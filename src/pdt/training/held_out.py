@@ -19,8 +19,8 @@ from pdt.terms import Loss, Split
 from pdt.training.assignment import assign_lanes, draw_assignment
 from pdt.training.curriculum import Stage
 from pdt.training.engine import Engine
-from pdt.training.metrics import EVALUATION, Metrics
-from pdt.training.tally import Tally
+from pdt.training.watch.metrics import EVALUATION, Metrics
+from pdt.training.watch.tally import Tally
 
 
 class HeldOut:

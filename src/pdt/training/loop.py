@@ -5,7 +5,7 @@ Paper: §6, Table 2.
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +30,11 @@ from pdt.training.curriculum import Stage, apply_manifest, stage_at, stages_of
 from pdt.training.documents import DocumentStream
 from pdt.training.engine import Engine
 from pdt.training.held_out import HeldOut
-from pdt.training.metrics import STEP, Metrics, append_metrics, forget_later_metrics
 from pdt.training.optimizer import build_optimizer, learning_rate_at, take_step
 from pdt.training.preflight import check_run
 from pdt.training.ranks import Ranks
-from pdt.training.tally import Tally, gate_values
-
-Watch = Callable[[Metrics], None]
-"""Is handed every line of metrics as it is written."""
+from pdt.training.watch.metrics import STEP, Metrics, Watch, append_metrics, forget_later_metrics
+from pdt.training.watch.tally import Tally, gate_values
 
 
 class Trainer:

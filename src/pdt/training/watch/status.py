@@ -9,8 +9,8 @@ from pdt.errors import CorruptFile, PdtError, UsageError
 from pdt.provenance import MANIFEST, check_manifest, read_json_object
 from pdt.training.curriculum import stages_of
 from pdt.training.lock import is_held
-from pdt.training.metrics import EVALUATION, STEP, Metrics, losses_of, read_metrics
-from pdt.training.pace import Pace
+from pdt.training.watch.metrics import EVALUATION, STEP, Metrics, losses_of, read_metrics
+from pdt.training.watch.pace import Pace
 
 State = Literal["running", "stopped", "finished"]
 

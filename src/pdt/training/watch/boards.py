@@ -8,7 +8,7 @@ from typing import Any
 from pdt.config import PdtConfig
 from pdt.errors import UsageError
 from pdt.terms import Loss
-from pdt.training.metrics import EVALUATION, PLANS_APART, Metrics
+from pdt.training.watch.metrics import EVALUATION, PLANS_APART, Metrics
 
 TENSORBOARD = "tensorboard"
 _PLACES = {

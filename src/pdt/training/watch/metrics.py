@@ -6,6 +6,7 @@ one configuration.
 """
 
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ METRICS = "metrics.jsonl"
 STEP, EVALUATION = "step", "evaluation"
 PLANS_APART = "plans_apart"
 Metrics = dict[str, Any]
+Watch = Callable[[Metrics], None]
+"""Is handed every line as it is written."""
 
 
 def append_metrics(run: Path, line: Metrics) -> None:

@@ -14,8 +14,8 @@ from pdt.model.pdt import ParallelDecoder
 from pdt.records.batch import RecordBatch
 from pdt.terms import Loss
 from pdt.training.losses import Computed
-from pdt.training.metrics import PLANS_APART
 from pdt.training.ranks import Ranks
+from pdt.training.watch.metrics import PLANS_APART
 
 Numbers = dict[str, float]
 

@@ -12,8 +12,8 @@ from pdt.errors import UsageError
 from pdt.provenance import atomic_path
 from pdt.terms import Loss
 from pdt.training.curriculum import Stage, stages_of
-from pdt.training.metrics import EVALUATION, STEP, Metrics, read_metrics
-from pdt.training.status import run_config
+from pdt.training.watch.metrics import EVALUATION, STEP, Metrics, read_metrics
+from pdt.training.watch.status import run_config
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

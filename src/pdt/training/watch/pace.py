@@ -8,7 +8,7 @@ from collections import defaultdict, deque
 
 from pdt.config import TrainingConfig
 from pdt.training.curriculum import stages_of
-from pdt.training.metrics import STEP, Metrics
+from pdt.training.watch.metrics import STEP, Metrics
 
 RECENT = 50
 """Steps that a speed is the mean of."""

@@ -12,9 +12,8 @@ from rich.text import Text
 
 from pdt.config import TrainingConfig
 from pdt.training.curriculum import stages_of
-from pdt.training.loop import Watch
-from pdt.training.metrics import EVALUATION, PLANS_APART, Metrics, losses_of
-from pdt.training.pace import Pace, spoken
+from pdt.training.watch.metrics import EVALUATION, PLANS_APART, Metrics, Watch, losses_of
+from pdt.training.watch.pace import Pace, spoken
 
 EVERY = 5.0
 """Seconds between two plain lines."""

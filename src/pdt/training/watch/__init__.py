@@ -1,0 +1,1 @@
+"""How a run is watched: its numbers, their pace, and the bar, boards, status and plot of them."""
