@@ -56,7 +56,7 @@ def test_a_killed_evaluation_goes_on_to_the_same_numbers(
     assert not begun.exists()
     with pytest.raises(KeyboardInterrupt):
         run("coined-0000")
-    with pytest.raises(UsageError, match="the beginning of another evaluation"):
+    with pytest.raises(BindingMismatch, match="the beginning of another evaluation"):
         run("", {"records": "others"})
     with hold_run(begun), pytest.raises(UsageError, match="Another process is evaluating"):
         run("")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from pdt.errors import PdtError, UsageError
+from pdt.errors import BindingMismatch, PdtError, UsageError
 from pdt.evaluation.conditions import GENERATED
 from pdt.evaluation.evidence_gates import registered_questions
 from pdt.study.recipe import Recipe, load_recipe
@@ -144,7 +144,7 @@ def test_a_directory_belongs_to_one_recipe(tmp_path: Path) -> None:
     recipe = load_recipe("nano")
     bind_study(recipe, tmp_path / "study")
     bind_study(recipe, tmp_path / "study")
-    with pytest.raises(UsageError, match="another recipe"):
+    with pytest.raises(BindingMismatch, match=r"another recipe(.|\n)*seeds +directory 3 +now 9"):
         bind_study(recipe.model_copy(update={"seeds": 9}), tmp_path / "study")
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "file").touch()

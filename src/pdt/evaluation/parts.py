@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pdt.errors import CorruptFile, UsageError
+from pdt.binding import refuse_other
+from pdt.errors import CorruptFile
 from pdt.evaluation.results import Raw, read_raw, write_raw
 from pdt.provenance import (
     MANIFEST,
@@ -58,13 +59,15 @@ def kept_parts(out: Path, what: dict[str, Any]) -> Iterator[Parts]:
     directory.mkdir(parents=True, exist_ok=True)
     with hold_run(directory, "evaluating", "Choose another --out, or wait for it to end."):
         file = directory / BEGUN
-        if any(directory.glob(f"*/{MANIFEST}")) and (
-            not file.is_file() or read_json_object(file) != what
-        ):
-            raise UsageError(
-                f"{directory} holds the beginning of another evaluation: other weights, "
-                "records, settings or code.\nChoose another --out, or remove that directory."
+        if any(directory.glob(f"*/{MANIFEST}")):
+            refuse_other(
+                read_json_object(file),
+                what,
+                f"{directory} holds the beginning of another evaluation: other weights, records, "
+                "settings or code.",
+                "Choose another --out, or remove that directory.",
             )
-        write_json(file, what)
+        else:
+            write_json(file, what)
         yield Parts(directory)
         shutil.rmtree(directory)

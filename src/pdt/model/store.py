@@ -20,6 +20,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
+from pdt.binding import refuse_other
 from pdt.config import PdtConfig, validate_config
 from pdt.errors import BindingMismatch, CorruptFile, UsageError
 from pdt.model.build import absolute_source, check_shape, fill_trunk
@@ -187,20 +188,15 @@ def check_binding(
     saved: PdtConfig, run: PdtConfig, directory: Path, *, free: tuple[str, ...] = _FREE
 ) -> None:
     """Refuse another architecture or notes condition, with all differences side by side."""
-    ours, theirs = _leaves(saved.model_dump(mode="json")), _leaves(run.model_dump(mode="json"))
-    rows = [
-        (key, ours.get(key), theirs.get(key))
-        for key in sorted(ours | theirs)
-        if ours.get(key) != theirs.get(key) and not key.startswith(free)
-    ]
-    if rows:
-        raise BindingMismatch(
-            f"{directory} is not bound to this run.",
-            rows,
-            "A model never crosses an architecture or a notes condition (§6).\n"
-            "Choose the matching preset, or start from `pdt model init`.",
-            sides=("saved", "run"),
-        )
+    refuse_other(
+        saved.model_dump(mode="json"),
+        run.model_dump(mode="json"),
+        f"{directory} is not bound to this run.",
+        "A model never crosses an architecture or a notes condition (§6).\n"
+        "Choose the matching preset, or start from `pdt model init`.",
+        sides=("saved", "run"),
+        free=free,
+    )
 
 
 def _check_trunk(directory: Path, saved: TrunkIdentity, found: TrunkIdentity) -> None:
@@ -267,14 +263,3 @@ def _assign(model: ParallelDecoder, state: dict[str, Tensor], directory: Path) -
         raise CorruptFile(
             f"{directory} does not hold the tensors its configuration describes: {error}"
         ) from error
-
-
-def _leaves(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in tree.items():
-        flat |= (
-            _leaves(value, f"{prefix}{key}.")
-            if isinstance(value, Mapping)
-            else {prefix + key: value}
-        )
-    return flat

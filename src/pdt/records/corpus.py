@@ -9,11 +9,11 @@ Paper: §4.3.
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
+from pdt.binding import bind
 from pdt.config import PdtConfig
-from pdt.errors import BindingMismatch, ContractBroken, PdtError, UsageError
-from pdt.provenance import read_json_object, write_json, write_manifest
+from pdt.errors import BindingMismatch, ContractBroken, PdtError
+from pdt.provenance import refuse_existing, write_json, write_manifest
 from pdt.records.compile import Compiler
 from pdt.records.inputs import document_files, input_digests
 from pdt.records.report import CorpusReport, Seen, ShardReport, Totals
@@ -33,12 +33,17 @@ def compile_corpus(
     progress: Callable[[ShardReport], None] = lambda report: None,
 ) -> CorpusReport:
     """Compile every document of `inputs` into `out`; the result does not depend on `workers`."""
-    if out.exists() and (not out.is_dir() or any(out.iterdir())) and not resume:
-        raise UsageError(f"{out} exists and is not empty.\nChoose another --out, or add --resume.")
+    if not resume:
+        refuse_existing(out, else_="add --resume")
     files = document_files(inputs)
     compiler = Compiler.load(config)
     out.mkdir(parents=True, exist_ok=True)
-    _bind(out, compiler.binding)
+    bind(
+        out / BINDING,
+        compiler.binding,
+        f"{out} was started with other settings.",
+        "A corpus has one tokenizer, encoder and set of limits. Choose another --out.",
+    )
     for stray in out.glob(".*.partial"):
         stray.unlink()
     totals, seen = Totals(), Seen(files)
@@ -71,26 +76,6 @@ def _leave_nothing(out: Path) -> None:
     if [path.name for path in out.iterdir()] == [BINDING]:
         (out / BINDING).unlink()
         out.rmdir()
-
-
-def _bind(out: Path, binding: dict[str, Any]) -> None:
-    path = out / BINDING
-    if not path.exists():
-        write_json(path, binding)
-        return
-    old = read_json_object(path)
-    rows = [
-        (key, old.get(key), binding.get(key))
-        for key in sorted({*old, *binding})
-        if old.get(key) != binding.get(key)
-    ]
-    if rows:
-        raise BindingMismatch(
-            f"{out} was started with other settings.",
-            rows,
-            "A corpus has one tokenizer, encoder and set of limits. Choose another --out.",
-            sides=("directory", "now"),
-        )
 
 
 def _refuse_strangers(out: Path, shards: Sequence[str]) -> None:

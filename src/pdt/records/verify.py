@@ -8,9 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
+from pdt.binding import refuse_other
 from pdt.config import PdtConfig, validate_config
 from pdt.contract import Contract, parse_contract
-from pdt.errors import BindingMismatch, ContractBroken, CorruptFile, PdtError
+from pdt.errors import ContractBroken, CorruptFile, PdtError
 from pdt.provenance import MANIFEST, read_json_object, sha256_file
 from pdt.records.compile import Compiler
 from pdt.records.corpus import CORPUS
@@ -100,18 +101,13 @@ def verify_corpus(
 
 
 def _same_binding(shard: Shard, compiler: Compiler) -> None:
-    rows = [
-        (key, shard.binding.get(key), value)
-        for key, value in compiler.binding.items()
-        if shard.binding.get(key) != value
-    ]
-    if rows:
-        raise BindingMismatch(
-            f"{shard.path} was compiled with other settings.",
-            rows,
-            "Verify with the tokenizer, encoder and limits the shard was compiled with.",
-            sides=("shard", "now"),
-        )
+    refuse_other(
+        shard.binding,
+        compiler.binding,
+        f"{shard.path} was compiled with other settings.",
+        "Verify with the tokenizer, encoder and limits the shard was compiled with.",
+        sides=("shard", "now"),
+    )
 
 
 def record_differences(record: TrainingRecord, compiler: Compiler) -> Iterator[tuple[str, str]]:

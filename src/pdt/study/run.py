@@ -21,9 +21,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from pdt.binding import bind
 from pdt.config import load_config
 from pdt.errors import PdtError, UsageError
-from pdt.provenance import read_json_object, write_json
 from pdt.study.recipe import Recipe
 from pdt.study.steps import Step
 from pdt.training.watch.metrics import METRICS
@@ -39,17 +39,15 @@ def bind_study(recipe: Recipe, out: Path) -> None:
     config = load_config(recipe.preset, overrides=recipe.settings)
     tree = recipe.model_dump(mode="json") | {"config": config.model_dump(mode="json")}
     file = out / RECIPE
-    if file.is_file():
-        if read_json_object(file) != tree:
-            raise UsageError(
-                f"{out} holds a study of another recipe.\n"
-                "Choose another --out, or run the version of pdt that began it."
-            )
-        return
-    if out.exists() and any(out.iterdir()):
+    if not file.is_file() and out.exists() and any(out.iterdir()):
         raise UsageError(f"{out} exists and holds no study.\nChoose another --out.")
     out.mkdir(parents=True, exist_ok=True)
-    write_json(file, tree)
+    bind(
+        file,
+        tree,
+        f"{out} holds a study of another recipe.",
+        "Choose another --out, or run the version of pdt that began it.",
+    )
 
 
 @dataclass

@@ -9,7 +9,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from pdt.errors import BindingMismatch
+from pdt.binding import refuse_other
 from pdt.provenance import atomic_path
 
 
@@ -41,15 +41,13 @@ def restore_state(
     with safe_open(source, "pt") as file:
         metadata = file.metadata()
     step, theirs = int(metadata["step"]), json.loads(metadata["bound"])
-    ours = json.loads(json.dumps(bound))
-    rows = [(name, theirs.get(name), ours[name]) for name in ours if theirs.get(name) != ours[name]]
-    if rows:
-        raise BindingMismatch(
-            f"{source} is the state of something else.",
-            rows,
-            "Give the settings it was begun with, or another --out.",
-            sides=("state", "asked for"),
-        )
+    refuse_other(
+        theirs,
+        bound,
+        f"{source} is the state of something else.",
+        "Give the settings it was begun with, or another --out.",
+        sides=("state", "asked for"),
+    )
     moments: dict[int, dict[str, Tensor]] = {}
     for name, value in load_file(source).items():
         kind, _, rest = name.partition(".")

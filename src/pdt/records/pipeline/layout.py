@@ -7,9 +7,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from pdt.binding import bind
 from pdt.config import PdtConfig
-from pdt.errors import BindingMismatch, UsageError
-from pdt.provenance import read_json_object, sha256_file, sha256_json, write_json
+from pdt.errors import UsageError
+from pdt.provenance import refuse_existing, sha256_file, sha256_json
 from pdt.sources.candidates import Candidate, read_candidates
 from pdt.sources.reading import bundle_directories
 from pdt.sources.splits import SplitLedger, read_ledger, seal_splits, write_ledger
@@ -80,16 +81,20 @@ class Build:
 
     def open(self, *, resume: bool) -> None:
         """Make or take up the output directory, and seal the splits before anything is taught."""
-        if self.out.exists() and (not self.out.is_dir() or any(self.out.iterdir())) and not resume:
-            raise UsageError(
-                f"{self.out} exists and is not empty.\nChoose another --out, or add --resume."
-            )
+        if not resume:
+            refuse_existing(self.out, else_="add --resume")
         binding = self._binding()
         previous = read_ledger(self.splits) if self.splits else None
         ledger = seal_splits(self.candidate_list, self.config.sources.splits, previous)
         self.out.mkdir(parents=True, exist_ok=True)
         binding["splits"] = ledger.digest
-        _bind(self.out / BINDING, binding)
+        bind(
+            self.out / BINDING,
+            binding,
+            f"{self.out} was started with other sources or settings.",
+            "A corpus is built from one list of bundles with one configuration. Choose another "
+            "--out; answered calls can be taken along with --calls.",
+        )
         if not (self.out / SPLITS).exists():
             write_ledger(self.out / SPLITS, ledger)
         for stray in self.out.rglob(".*.partial"):
@@ -112,27 +117,3 @@ class Build:
                 **{name: endpoint[name] for name in kept},
             },
         }
-
-
-def _bind(path: Path, binding: dict[str, Any]) -> None:
-    if not path.exists():
-        write_json(path, binding)
-        return
-    old = read_json_object(path)
-    rows = [
-        (key, _short(old.get(key)), _short(binding.get(key)))
-        for key in sorted({*old, *binding})
-        if old.get(key) != binding.get(key)
-    ]
-    if rows:
-        raise BindingMismatch(
-            f"{path.parent} was started with other sources or settings.",
-            rows,
-            "A corpus is built from one list of bundles with one configuration. Choose another "
-            "--out; answered calls can be taken along with --calls.",
-            sides=("directory", "now"),
-        )
-
-
-def _short(value: Any) -> Any:
-    return value[:16] if isinstance(value, str) else value
