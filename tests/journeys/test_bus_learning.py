@@ -17,7 +17,7 @@ from pdt.objective.token import token_loss
 from pdt.objective.total import total_loss
 from pdt.terms import Loss, NotesCondition
 from pdt.training.codebooks import codes_from
-from pdt.training.losses import Computed, note_losses
+from pdt.training.losses import note_losses
 from pdt.training.rollout import Rollout, roll_out
 
 ONE_BIT = 0.693
@@ -73,9 +73,8 @@ def trained(condition: NotesCondition, steps: int = 300) -> ParallelDecoder:
     for _ in range(steps):
         rollout = write(model, documents())
         token = token_loss(rollout.scores_BKT, everywhere, depends, 10.0)
-        computed = Computed({Loss.TOKEN: token})
-        note_losses(model, rollout.bus, set(Loss), computed)
-        total_loss(computed.parts, config.objective).backward()
+        parts = {Loss.TOKEN: token} | note_losses(model, rollout.bus).parts
+        total_loss(parts, config.objective).backward()
         torch.nn.utils.clip_grad_norm_(learned, 1.0)
         optimizer.step()
         optimizer.zero_grad()

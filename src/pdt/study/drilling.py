@@ -24,7 +24,7 @@ from pdt.study.state import restore_state, save_state
 from pdt.terms import Component, Loss, NotesCondition, PlanCondition
 from pdt.training.codebooks import codes_from
 from pdt.training.curriculum import Stage, apply_manifest
-from pdt.training.losses import NOTE_LOSSES, Computed, note_losses, read_out
+from pdt.training.losses import note_losses, read_out
 from pdt.training.optimizer import build_optimizer, learned_parameters, take_step
 from pdt.training.rollout import Rollout, roll_out
 
@@ -107,23 +107,23 @@ class DrillRun:
     def _step(self, step: int) -> dict[str, float]:
         size = self.config.optimizer.batch_documents * self.config.optimizer.accumulation
         batch = self._drawn(step, size, self.how.distance_at(step))
-        rollout, computed = self.roll_out(batch), Computed()
-        note_losses(self.model, rollout.bus, NOTE_LOSSES, computed)
+        rollout = self.roll_out(batch)
         dependency = batch.dependency_token_BKT
         weight = self.model.config.objective.dependency_token
         scores = rollout.scores_BKT
-        computed.parts[Loss.TOKEN] = token_loss(
-            scores, torch.ones_like(dependency), dependency, weight
-        )
-        computed.parts[Loss.READ_OUT] = read_out(self.model, rollout.bus, batch.edges)
+        parts = {
+            **note_losses(self.model, rollout.bus).parts,
+            Loss.TOKEN: token_loss(scores, torch.ones_like(dependency), dependency, weight),
+            Loss.READ_OUT: read_out(self.model, rollout.bus, batch.edges),
+        }
         objective = self.model.config.objective.model_copy(update={"read_out": self.how.read_out})
-        total_loss(computed.parts, objective).backward()
+        total_loss(parts, objective).backward()
         gradients = [p.grad for _, p in learned_parameters(self.model) if p.grad is not None]
         norm = torch.nn.utils.get_total_norm(gradients).item()
         take_step(self.model, self.optimizer, self.config, step, norm)
         return {
             "recalled words": scores[dependency].mean().item(),
-            "read-out": computed.parts[Loss.READ_OUT].item(),
+            "read-out": parts[Loss.READ_OUT].item(),
         }
 
     @torch.no_grad()

@@ -3,8 +3,8 @@
 Paper: §5, §6.
 """
 
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -30,11 +30,14 @@ WITHOUT_ROLLOUT = frozenset({Loss.PLAN, Loss.ROUTE, Loss.ORDER})
 NOTE_LOSSES = frozenset({Loss.NOTE, Loss.COMMITMENT, Loss.CODEBOOK, Loss.USAGE})
 
 
-@dataclass
+Parts = dict[Loss, Tensor]
+
+
+@dataclass(frozen=True)
 class Computed:
     """The losses by name, and what is watched besides."""
 
-    parts: dict[Loss, Tensor] = field(default_factory=dict)
+    parts: Parts
     usage_deficit_M: Tensor | None = None
     code_counts_MC: Tensor | None = None
     """How often the notes of the batch chose each code."""
@@ -80,54 +83,74 @@ def losses_above_the_fork(
     counted: Collection[Loss],
 ) -> Computed:
     """`compute_losses` from the trunk's states on: all that has a gradient."""
-    computed = Computed()
-    plans = _plans(model, states.prompt, batch, plan, counted, computed)
+    planned = _plan(model, states.prompt, batch, plan, counted)
+    plans, parts = planned.plans, dict(planned.parts)
     if Loss.ROUTE in counted:
-        route = model.heads.route
-        computed.parts[Loss.ROUTE] = route_loss(
-            route(plans.nodes_BKNP, batch.fact_embeddings_BFE),
-            route(plans.nodes_BKNP, batch.negative_embeddings_BFE),
-            batch.owner_lane_BF,
-            batch.owner_node_BF,
-            batch.node_valid_BKN,
-        )
-    if states.fork_BKTD is not None:
-        frontier = model.open_lanes(states.prompt, plans)
-        rollout = roll_out(model, frontier, batch.section_tokens_BKT, fork_BKTD=states.fork_BKTD)
-        computed.rolled_out = True
-        _execution_losses(model, batch, plans, rollout, counted, computed)
-        if NOTE_LOSSES & set(counted) and rollout.bus.blocks:
-            note_losses(model, rollout.bus, counted, computed)
-        if Loss.READ_OUT in counted and rollout.bus.blocks:
-            edges = coined_edges(batch, model.config.lanes.block_tokens)
-            computed.parts[Loss.READ_OUT] = read_out(model, rollout.bus, edges)
-    return computed
+        parts[Loss.ROUTE] = _route(model, batch, plans)
+    if states.fork_BKTD is None:
+        return Computed(parts, plans_apart=planned.apart)
+    frontier = model.open_lanes(states.prompt, plans)
+    rollout = roll_out(model, frontier, batch.section_tokens_BKT, fork_BKTD=states.fork_BKTD)
+    parts |= _execution_losses(model, batch, plans, rollout, counted)
+    notes = None
+    if NOTE_LOSSES & set(counted) and rollout.bus.blocks:
+        notes = note_losses(model, rollout.bus)
+        parts |= {loss: part for loss, part in notes.parts.items() if loss in counted}
+    if Loss.READ_OUT in counted and rollout.bus.blocks:
+        edges = coined_edges(batch, model.config.lanes.block_tokens)
+        parts[Loss.READ_OUT] = read_out(model, rollout.bus, edges)
+    return Computed(
+        parts,
+        usage_deficit_M=None if notes is None else notes.usage_deficit_M,
+        code_counts_MC=None if notes is None else notes.code_counts_MC,
+        plans_apart=planned.apart,
+        rolled_out=True,
+    )
 
 
-def _plans(
+@dataclass(frozen=True)
+class _Planned:
+    """The plans that the lanes are given, and what the planner's own cost."""
+
+    plans: PlanSet
+    parts: Parts
+    apart: Tensor | None = None
+
+
+def _plan(
     model: ParallelDecoder,
     prompt: Prompt,
     batch: RecordBatch,
     plan: PlanCondition,
     counted: Collection[Loss],
-    computed: Computed,
-) -> PlanSet:
+) -> _Planned:
     if plan is PlanCondition.ORACLE and not {Loss.PLAN, Loss.ORDER} & set(counted):
-        return oracle_plans(batch)
+        return _Planned(oracle_plans(batch), {})
     predicted = model.plan(prompt)
     assert predicted.validity_BKN is not None
     matching = match_plans(
         predicted.nodes_BKNP, predicted.validity_BKN, batch.plan_targets_BKNP, batch.node_valid_BKN
     )
     learned = in_teacher_order(predicted, matching.predicted_of_teacher_BK)
+    parts: Parts = {}
+    apart = None
     if Loss.PLAN in counted:
-        computed.parts[Loss.PLAN] = matching.loss
-        computed.plans_apart = plans_apart(
-            predicted.nodes_BKNP, batch.plan_targets_BKNP, batch.node_valid_BKN
-        )
+        parts[Loss.PLAN] = matching.loss
+        apart = plans_apart(predicted.nodes_BKNP, batch.plan_targets_BKNP, batch.node_valid_BKN)
     if Loss.ORDER in counted:
-        computed.parts[Loss.ORDER] = order_loss(learned.scores_BK, batch.lane_at_position_BK)
-    return learned if plan is PlanCondition.LEARNED else oracle_plans(batch)
+        parts[Loss.ORDER] = order_loss(learned.scores_BK, batch.lane_at_position_BK)
+    return _Planned(learned if plan is PlanCondition.LEARNED else oracle_plans(batch), parts, apart)
+
+
+def _route(model: ParallelDecoder, batch: RecordBatch, plans: PlanSet) -> Tensor:
+    route = model.heads.route
+    return route_loss(
+        route(plans.nodes_BKNP, batch.fact_embeddings_BFE),
+        route(plans.nodes_BKNP, batch.negative_embeddings_BFE),
+        batch.owner_lane_BF,
+        batch.owner_node_BF,
+        batch.node_valid_BKN,
+    )
 
 
 def _execution_losses(
@@ -136,24 +159,24 @@ def _execution_losses(
     plans: PlanSet,
     rollout: Rollout,
     counted: Collection[Loss],
-    computed: Computed,
-) -> None:
+) -> Parts:
+    """What the written blocks cost; a head that no loss of `counted` reads is not run."""
     h_BKUD, heads = rollout.h_BKUD, model.heads
-    makers: dict[Loss, Callable[[], Tensor]] = {
-        Loss.TOKEN: lambda: token_loss(
+    parts: Parts = {}
+    if Loss.TOKEN in counted:
+        parts[Loss.TOKEN] = token_loss(
             rollout.scores_BKT,
             batch.token_valid_BKT,
             batch.dependency_token_BKT,
             model.config.objective.dependency_token,
-        ),
-        Loss.PROGRESS: lambda: progress_loss(
-            heads.progress(h_BKUD, plans.nodes_BKNP), batch.active_node_BKU, batch.node_valid_BKN
-        ),
-        Loss.FACT_WRITE: lambda: fact_write_loss(
-            heads.fact_write(h_BKUD, batch.fact_embeddings_BFE), batch.role_BKUF
-        ),
-    }
-    computed.parts |= {loss: make() for loss, make in makers.items() if loss in counted}
+        )
+    if Loss.PROGRESS in counted:
+        progress = heads.progress(h_BKUD, plans.nodes_BKNP)
+        parts[Loss.PROGRESS] = progress_loss(progress, batch.active_node_BKU, batch.node_valid_BKN)
+    if Loss.FACT_WRITE in counted:
+        writes = heads.fact_write(h_BKUD, batch.fact_embeddings_BFE)
+        parts[Loss.FACT_WRITE] = fact_write_loss(writes, batch.role_BKUF)
+    return parts
 
 
 @dataclass(frozen=True)
@@ -205,9 +228,16 @@ def coined_edges(batch: RecordBatch, block_tokens: int) -> NoteEdges:
     )
 
 
-def note_losses(
-    model: ParallelDecoder, bus: NotesBus, counted: Collection[Loss], computed: Computed
-) -> None:
+@dataclass(frozen=True)
+class NoteLosses:
+    """`NOTE_LOSSES` by name, and how the codes were used."""
+
+    parts: Parts
+    usage_deficit_M: Tensor
+    code_counts_MC: Tensor
+
+
+def note_losses(model: ParallelDecoder, bus: NotesBus) -> NoteLosses:
     """What notes teach: they are told apart, near their codes, and use all of them. Paper: §5.2."""
     vq, M = model.note_writer.vq, model.config.notes.codebooks
     written_K = [note.written_BKE for note in bus.blocks]
@@ -217,13 +247,12 @@ def note_losses(
     sent = torch.cat([note.published_BK for note in bus.blocks], dim=1)
     rows = vq.decode(codes)  # the same values as `vectors`, with the codebook's gradient
     deficit_M = usage_deficit(written, codes, vq.codebooks, sent)
-    computed.usage_deficit_M = deficit_M.detach()
-    computed.code_counts_MC = code_counts(codes, sent, vq.codebooks.shape[1])
     temperature = model.config.objective.note_temperature
-    makers: dict[Loss, Callable[[], Tensor]] = {
-        Loss.NOTE: lambda: note_loss(vectors, written, sent, temperature),
-        Loss.COMMITMENT: lambda: commitment_loss(written, rows, sent, M),
-        Loss.CODEBOOK: lambda: codebook_loss(written, rows, sent, M),
-        Loss.USAGE: deficit_M.mean,
+    parts = {
+        Loss.NOTE: note_loss(vectors, written, sent, temperature),
+        Loss.COMMITMENT: commitment_loss(written, rows, sent, M),
+        Loss.CODEBOOK: codebook_loss(written, rows, sent, M),
+        Loss.USAGE: deficit_M.mean(),
     }
-    computed.parts |= {loss: make() for loss, make in makers.items() if loss in counted}
+    counts_MC = code_counts(codes, sent, vq.codebooks.shape[1])
+    return NoteLosses(parts, deficit_M.detach(), counts_MC)
