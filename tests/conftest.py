@@ -3,6 +3,11 @@
 import os
 from pathlib import Path
 
+# Read when torch loads its OpenMP, so it stands before that import. A waiting thread spins, and on
+# shared cores it spins away the time of the thread it waits for: three files of tests/spec took
+# 465 s on a busy machine, and 11 s with a short spin. The `pdt` command sets the same.
+os.environ.setdefault("GOMP_SPINCOUNT", "1000")
+
 import pytest
 import torch
 

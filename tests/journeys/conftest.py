@@ -9,7 +9,13 @@ import torch
 from pdt.evaluation.exact import ExactScreen
 from pdt.evaluation.run import Evaluation
 from pdt.records.batch import RecordShards
-from tests.evaluations import Ran, chronicle_shards, small_models, small_settings, write_small
+from tests.support.evaluations import (
+    Ran,
+    chronicle_shards,
+    small_models,
+    small_settings,
+    write_small,
+)
 
 
 @pytest.fixture(scope="session")

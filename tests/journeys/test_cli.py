@@ -11,7 +11,7 @@ import torch
 
 from pdt.model.store import load_model
 from pdt.terms import NotesCondition
-from tests.parity.families import make_plain, save_plain
+from tests.support.families import make_plain, save_plain
 
 
 def pdt(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:

@@ -24,7 +24,7 @@ from pdt.records.pipeline.run import BuildReport, build_corpus
 from pdt.teacher.budget import Budget, BudgetSpent
 from pdt.teacher.document import TaughtDocument
 from pdt.teacher.journal import Journal
-from tests.teacher_server import TeacherServer, serving
+from tests.support.teacher_server import TeacherServer, serving
 
 COUNT, PART = 40, 8
 KEY = "sk-test-Zx81qPlm00secret"

@@ -27,7 +27,7 @@ from pdt.provenance import write_manifest
 from pdt.records.batch import RecordShards
 from pdt.training.budget import check_budgets
 from pdt.training.lock import hold_run
-from tests.evaluations import Ran, small_config, small_models, small_settings, write_small
+from tests.support.evaluations import Ran, small_config, small_models, small_settings, write_small
 
 
 def test_a_killed_evaluation_goes_on_to_the_same_numbers(

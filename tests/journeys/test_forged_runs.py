@@ -21,7 +21,7 @@ from pdt.evaluation.verify import verify_results
 from pdt.provenance import MANIFEST
 from pdt.study.steps import verdict_of
 from pdt.study.summary import summarize
-from tests.evaluations import Ran
+from tests.support.evaluations import Ran
 
 
 @dataclass

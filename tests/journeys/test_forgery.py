@@ -15,7 +15,7 @@ from pdt.evaluation.report import MADE_BY
 from pdt.evaluation.results import Results
 from pdt.evaluation.verify import Verified, verify_results
 from pdt.provenance import MANIFEST, write_manifest
-from tests.evaluations import Ran
+from tests.support.evaluations import Ran
 
 
 @pytest.mark.paper("§7.2")

@@ -27,7 +27,7 @@ from pdt.training.preflight import check_ranks
 from pdt.training.ranks import Ranks
 from tests.conftest import ROOT
 from tests.journeys.test_training import metrics, numbers
-from tests.training_samples import corpus
+from tests.support.training_samples import corpus
 
 Records = tuple[RecordShards, PdtConfig]
 WHOLE = "[lanes, plan_kv, snc, heads, note_writer]"
@@ -190,8 +190,8 @@ def test_a_rank_that_dies_ends_the_run_and_leaves_no_half_checkpoint(
 
 
 def test_what_one_rank_refuses_all_refuse_and_one_says(tmp_path: Path) -> None:
-    """The checks of tests/two_ranks.py, which both ranks run."""
-    command = on_two(str(ROOT / "tests/two_ranks.py"), str(tmp_path))
+    """The checks of tests/support/two_ranks.py, which both ranks run."""
+    command = on_two(str(ROOT / "tests/support/two_ranks.py"), str(tmp_path))
     ended = subprocess.run(
         command, cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, timeout=300
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.record_samples import sample_config, train_tokenizer, write_documents
+from tests.support.record_samples import sample_config, train_tokenizer, write_documents
 
 
 @pytest.fixture

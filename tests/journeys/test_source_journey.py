@@ -18,8 +18,8 @@ from pdt.sources.splits import read_ledger
 from pdt.terms import Split
 from pdt.tokenizer import load_tokenizer
 from tests.support.weights import needs_qwen
-from tests.wiki_material import captured_bundles, load_capture, needs_wiki
-from tests.wiki_server import serve
+from tests.support.wiki_material import captured_bundles, load_capture, needs_wiki
+from tests.support.wiki_server import serve
 
 ROOT = Path(__file__).parents[2]
 CANDIDATES = ROOT / "tests" / "data" / "wiki-candidates.yaml"

@@ -28,7 +28,7 @@ from pdt.training.loop import Trainer
 from pdt.training.losses import compute_losses
 from pdt.training.watch.metrics import METRICS
 from tests.conftest import ROOT
-from tests.training_samples import corpus
+from tests.support.training_samples import corpus
 
 Records = tuple[RecordShards, PdtConfig]
 

@@ -42,8 +42,8 @@ from pdt.training.watch.pace import Pace, spoken
 from pdt.training.watch.plot import draw
 from pdt.training.watch.tally import gate_values
 from tests.conftest import open_model
-from tests.record_samples import train_tokenizer
-from tests.training_samples import corpus
+from tests.support.record_samples import train_tokenizer
+from tests.support.training_samples import corpus
 
 Records = tuple[RecordShards, PdtConfig]
 CLOCK = ("seconds", "at")

@@ -18,7 +18,7 @@ from pdt.evaluation.workers import Opened, measure_parts
 from pdt.model.store import save_model
 from pdt.records.batch import RecordShards
 from pdt.terms import Split
-from tests.evaluations import small_models, small_settings
+from tests.support.evaluations import small_models, small_settings
 
 PART = "*-0*/manifest.json"
 KINDS = ("documents", "written", "likelihoods", "coined", "judgments")

@@ -11,7 +11,7 @@ from pdt.model.layer import DecoderLayer
 from pdt.model.pdt import ParallelDecoder
 from pdt.model.rope import rotary
 from tests.conftest import open_model
-from tests.rollouts import lane_tokens, open_frontier, plan_of, prompts, roll
+from tests.support.rollouts import lane_tokens, open_frontier, plan_of, prompts, roll
 
 
 def plain_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, valid: torch.Tensor):

@@ -10,8 +10,8 @@ from pdt.generation.serial import write_serially
 from pdt.generation.settings import GenerationSettings
 from pdt.model.pdt import ParallelDecoder
 from tests.conftest import open_model
-from tests.generations import BLOCK, SAMPLED, SETTINGS, edits, run, some_prompts, tokens_of
-from tests.rollouts import roll
+from tests.support.generations import BLOCK, SAMPLED, SETTINGS, edits, run, some_prompts, tokens_of
+from tests.support.rollouts import roll
 
 
 @pytest.mark.paper("§3.6", "Table 3", "Eq. 1")

@@ -10,7 +10,7 @@ import torch
 
 from pdt.errors import TrunkRefused
 from pdt.model.weights import GGUFFile, HuggingFaceDirectory, expected_tensors
-from tests.parity.families import make_plain, save_plain
+from tests.support.families import make_plain, save_plain
 
 LAYER = {
     "input_layernorm": "attn_norm",

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from pdt.config import PdtConfig, load_config
 from pdt.model import kernels
 from tests.conftest import open_model
-from tests.rollouts import lane_tokens, open_frontier, plan_of, prompts, roll
+from tests.support.rollouts import lane_tokens, open_frontier, plan_of, prompts, roll
 
 pytestmark = pytest.mark.skipif(
     kernels.library() is None, reason="no C compiler here: torch's own products are used"

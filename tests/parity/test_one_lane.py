@@ -8,7 +8,7 @@ from pdt.model.pdt import ParallelDecoder
 from pdt.notes.bus import NoteBlock
 from pdt.notes.visibility import visibility_table
 from pdt.terms import NotesCondition
-from tests.rollouts import lane_tokens, open_frontier, plan_of, prompts, roll
+from tests.support.rollouts import lane_tokens, open_frontier, plan_of, prompts, roll
 
 
 @pytest.mark.paper("§3.6", "Table 3")

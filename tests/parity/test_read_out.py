@@ -11,7 +11,7 @@ from pdt.notes.bus import NoteWindow
 from pdt.terms import Loss, PlanCondition
 from pdt.training.losses import compute_losses, oracle_plans
 from pdt.training.rollout import roll_out
-from tests.training_samples import corpus
+from tests.support.training_samples import corpus
 
 
 def opened(model: ParallelDecoder) -> ParallelDecoder:

@@ -9,7 +9,7 @@ from pdt.model.pdt import ParallelDecoder
 from pdt.model.planner import PlanSet
 from pdt.training import rollout
 from pdt.training.rollout import roll_out
-from tests.rollouts import open_frontier, plan_of, prompts, roll
+from tests.support.rollouts import open_frontier, plan_of, prompts, roll
 
 LENGTHS = torch.tensor([[14, 3, 9], [8, 12, 1]])
 """With blocks of 4: whole, partial and single-token ends; two lanes shorter than a block."""

@@ -23,7 +23,7 @@ from pdt.training.trunk_cache import TrunkCache
 from pdt.training.trunk_states import TrunkReader
 from pdt.training.watch.metrics import METRICS
 from tests.conftest import open_model
-from tests.training_samples import corpus
+from tests.support.training_samples import corpus
 
 Records = tuple[RecordShards, PdtConfig]
 PLENTY = 1 << 30

@@ -9,8 +9,8 @@ import transformers
 import pdt
 from pdt.config import load_config
 from pdt.model.pdt import ParallelDecoder
-from tests.parity.families import VARIANTS, make_plain, save_plain
-from tests.rollouts import plan_of
+from tests.support.families import VARIANTS, make_plain, save_plain
+from tests.support.rollouts import plan_of
 
 TOLERANCE = 1e-4
 

@@ -8,8 +8,8 @@ from pdt.evaluation import bits
 from pdt.evaluation.communication import Likelihoods, mean_nll
 from pdt.evaluation.measures import compute_measures
 from pdt.evaluation.results import Raw
-from tests.evaluations import small_config, small_settings
-from tests.evidence_samples import CHOICE, document, written
+from tests.support.evaluations import small_config, small_settings
+from tests.support.evidence_samples import CHOICE, document, written
 
 
 @pytest.mark.paper("Eq. 10", "§7.3")

@@ -16,7 +16,7 @@ from pdt.training.curriculum import apply_manifest, component_of, stage_at, stag
 from pdt.training.losses import compute_losses
 from pdt.training.optimizer import build_optimizer, learning_rate_at, take_step
 from tests.conftest import open_model
-from tests.training_samples import corpus
+from tests.support.training_samples import corpus
 
 EXECUTOR = set(Component) - {Component.PLANNER}
 

@@ -13,7 +13,7 @@ from pdt.model.pdt import ParallelDecoder
 from pdt.objective.total import total_loss
 from pdt.terms import Loss, PlanCondition
 from pdt.training.losses import compute_losses
-from tests.training_samples import corpus
+from tests.support.training_samples import corpus
 
 
 class Answers(TorchFunctionMode):

@@ -10,8 +10,8 @@ from pdt.evaluation.execution import ONE, PACKED, SERIAL, Execution, ExecutionRu
 from pdt.evaluation.judgments import Judgment
 from pdt.evaluation.measures import compute_measures
 from pdt.evaluation.results import Raw
-from tests.evaluations import small_config, small_settings
-from tests.evidence_samples import PERFECT, document, judged, written
+from tests.support.evaluations import small_config, small_settings
+from tests.support.evidence_samples import PERFECT, document, judged, written
 
 
 @pytest.mark.paper("Table 3")

@@ -15,7 +15,7 @@ from pdt.generation.loop import start
 from pdt.model.pdt import ParallelDecoder
 from pdt.model.planner import PlanSet
 from pdt.notes.bus import NoteBlock, NotesBus
-from tests.generations import BLOCK, SAMPLED, SETTINGS, edits, run, some_prompts, tokens_of
+from tests.support.generations import BLOCK, SAMPLED, SETTINGS, edits, run, some_prompts, tokens_of
 
 
 @pytest.fixture

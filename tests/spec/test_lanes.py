@@ -9,7 +9,7 @@ from pdt.config import load_config
 from pdt.model.pdt import ParallelDecoder
 from pdt.model.planner import PlanSet
 from tests.conftest import open_model
-from tests.rollouts import lane_tokens, open_frontier, plan_of, prompts, roll
+from tests.support.rollouts import lane_tokens, open_frontier, plan_of, prompts, roll
 
 BLOCK = load_config("tiny").lanes.block_tokens
 

@@ -18,7 +18,7 @@ from pdt.generation.events import (
 from pdt.generation.loop import start
 from pdt.generation.settings import GenerationSettings
 from pdt.model.pdt import ParallelDecoder
-from tests.generations import (
+from tests.support.generations import (
     BLOCK,
     SETTINGS,
     byte_tokenizer,

@@ -9,7 +9,7 @@ from pdt.notes.bus import NoteBlock, NotesBus
 from pdt.notes.product_vq import ProductVQ
 from pdt.notes.visibility import visibility_table
 from pdt.terms import NotesCondition
-from tests.rollouts import lane_tokens, open_frontier, plan_of, prompts, roll
+from tests.support.rollouts import lane_tokens, open_frontier, plan_of, prompts, roll
 
 BUS = visibility_table(NotesCondition.BUS, 3)
 

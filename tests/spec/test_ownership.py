@@ -9,8 +9,8 @@ from pdt.evaluation.judgments import Judgment
 from pdt.evaluation.longform import LongformLimits, is_longform
 from pdt.evaluation.measures import compute_measures
 from pdt.evaluation.results import Raw
-from tests.evaluations import small_config, small_settings
-from tests.evidence_samples import IDENTITY, PERFECT, document, judged, written
+from tests.support.evaluations import small_config, small_settings
+from tests.support.evidence_samples import IDENTITY, PERFECT, document, judged, written
 
 
 @pytest.mark.paper("§7.2", "Table 3")

@@ -11,7 +11,7 @@ from pdt.records.roles import ROLE_INDEX
 from pdt.records.schema import TrainingRecord
 from pdt.teacher.document import TaughtDocument
 from pdt.terms import FactRole
-from tests.record_samples import OWNED, document, sample, sample_compiler, train_tokenizer
+from tests.support.record_samples import OWNED, document, sample, sample_compiler, train_tokenizer
 
 OWNER, REFERENCE, ABSENT = (ROLE_INDEX[role] for role in FactRole)
 

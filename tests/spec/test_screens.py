@@ -24,7 +24,7 @@ from pdt.evaluation.written import Written, WrittenLane
 from pdt.records.batch import RecordShards
 from pdt.teacher.document import TaughtDocument
 from pdt.tokenizer import load_tokenizer
-from tests.evaluations import chronicle_shards, held_out_pairs, small_settings
+from tests.support.evaluations import chronicle_shards, held_out_pairs, small_settings
 
 IDENTITY = (0, 1, 2)
 STATEMENT = "The Oldham council took a loan of 620 crowns."
@@ -208,7 +208,7 @@ def test_a_coined_choice_that_no_measure_can_read_is_counted(corpus: RecordShard
 
 def test_a_document_is_named_by_what_the_model_reads(tmp_path: Path) -> None:
     from pdt.evaluation.held_out import text_digest
-    from tests.evaluations import chronicle_documents
+    from tests.support.evaluations import chronicle_documents
 
     first, second = chronicle_documents(2)
     assert text_digest(first) != text_digest(second)

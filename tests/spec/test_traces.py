@@ -16,7 +16,7 @@ from pdt.generation.trace import (
     trace_of,
 )
 from tests.conftest import open_model
-from tests.generations import (
+from tests.support.generations import (
     BLOCK,
     SAMPLED,
     SETTINGS,

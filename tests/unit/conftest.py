@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.teacher_server import TeacherServer, serving
-from tests.teaching import KEY, documents
+from tests.support.teacher_server import TeacherServer, serving
+from tests.support.teaching import KEY, documents
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from pdt.sources.quote import quote_at, quote_of
 from pdt.teacher.answer import FactRoles, LaneRole, Plan, PlanNode, TargetSection
 from pdt.terms import FactRole
 from pdt.tokenizer import StudentTokenizer
-from tests.record_samples import train_tokenizer
+from tests.support.record_samples import train_tokenizer
 
 # Letters of one to four bytes, joined emoji, combining accents, scripts without spaces.
 ALPHABET = "ab é ö ß 漢字 👩‍👩‍👧 e\u0301 ع ไทย .,'1412 "

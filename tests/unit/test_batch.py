@@ -11,7 +11,7 @@ from pdt.records.batch import RecordBatch, RecordShards, collate
 from pdt.records.corpus import compile_corpus
 from pdt.records.shards import Shard
 from pdt.terms import Split
-from tests.record_samples import sample_config, train_tokenizer, write_documents
+from tests.support.record_samples import sample_config, train_tokenizer, write_documents
 
 
 def ragged(number: int, data: dict) -> None:  # type: ignore[type-arg]

@@ -11,7 +11,7 @@ from pdt.sources.article import Article
 from pdt.sources.bundle import describe_bundle, read_bundle, write_bundle
 from pdt.teacher.checks import check_bundle
 from pdt.teacher.document import TaughtDocument
-from tests.record_samples import sample
+from tests.support.record_samples import sample
 
 RAW = {
     "wikitext": "'''Siege of Vell''' …".encode(),

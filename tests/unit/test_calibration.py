@@ -19,7 +19,7 @@ from pdt.evaluation.nli import NliScreen, evidence_scores, load_cross_encoder
 from pdt.evaluation.nli_train import read_pairs
 from pdt.terms import Split
 from pdt.tokenizer import load_tokenizer
-from tests.evaluations import chronicle_shards, held_out_pairs
+from tests.support.evaluations import chronicle_shards, held_out_pairs
 
 Prose = list[tuple[HeldOutDocument, list[str]]]
 

@@ -8,8 +8,8 @@ from pdt.sources.citations import citation_id
 from pdt.sources.reading import PageReading, read_page
 from pdt.sources.scholarly import scholarly_reason
 from pdt.sources.templates import maintenance_in, templates_in_wikitext
-from tests.parsoid_samples import LIMITS, mark, note, notes, page, section, template
-from tests.wiki_material import WIKI, needs_wiki
+from tests.support.parsoid_samples import LIMITS, mark, note, notes, page, section, template
+from tests.support.wiki_material import WIKI, needs_wiki
 
 pytestmark = pytest.mark.paper("Table 1")
 

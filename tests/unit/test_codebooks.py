@@ -10,7 +10,7 @@ from pdt.errors import UsageError
 from pdt.model.build import random_model
 from pdt.training.codebooks import take_codes
 from pdt.training.loop import Trainer
-from tests.training_samples import corpus
+from tests.support.training_samples import corpus
 
 
 def test_a_run_that_takes_its_codes_from_states_starts_with_written_vectors(

@@ -9,7 +9,7 @@ from pdt.errors import ContractBroken
 from pdt.records.contracts import CONTRACTS, contract_page, json_schema
 from pdt.records.schema import TrainingRecord
 from pdt.teacher.document import TaughtDocument
-from tests.record_samples import sample, sample_compiler, train_tokenizer
+from tests.support.record_samples import sample, sample_compiler, train_tokenizer
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -17,7 +17,7 @@ from pdt.provenance import check_manifest
 from pdt.records.corpus import compile_corpus
 from pdt.records.inputs import input_digests
 from pdt.records.shards import Shard, arrow_schema
-from tests.record_samples import sample, sample_config, train_tokenizer, write_documents
+from tests.support.record_samples import sample, sample_config, train_tokenizer, write_documents
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from pdt.records.embed import (
     node_text,
 )
 from pdt.terms import NodeText
-from tests.record_samples import document
+from tests.support.record_samples import document
 from tests.support.weights import MINILM, needs_minilm
 
 

@@ -20,9 +20,9 @@ from pdt.sources.client import PoliteClient, base_url, is_wikimedia, retry_after
 from pdt.sources.fetch import BUNDLES, FAILED, FetchResult, fetch_all, read_failures
 from pdt.sources.recorded import Recording
 from pdt.sources.wikimedia import Answer
-from tests.parsoid_samples import as_json, mark, note, notes, page, section, sha1_of
-from tests.wiki_material import RECEIVED_AT, Material, candidate_of
-from tests.wiki_server import Fault, WikiServer, serve
+from tests.support.parsoid_samples import as_json, mark, note, notes, page, section, sha1_of
+from tests.support.wiki_material import RECEIVED_AT, Material, candidate_of
+from tests.support.wiki_server import Fault, WikiServer, serve
 
 pytestmark = pytest.mark.paper("§4.1")
 FAST = [

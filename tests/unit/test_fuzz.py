@@ -18,7 +18,7 @@ from pdt.records.show.page import render_page
 from pdt.records.show.view import view_document
 from pdt.records.verify import record_differences
 from pdt.teacher.document import TaughtDocument
-from tests.record_samples import sample, sample_compiler, train_tokenizer
+from tests.support.record_samples import sample, sample_compiler, train_tokenizer
 
 
 @cache

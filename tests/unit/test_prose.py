@@ -7,8 +7,8 @@ from tools import mutate_html
 from pdt.errors import SourceRefused
 from pdt.sources.page import open_page
 from pdt.sources.prose import Prose, read_prose
-from tests.parsoid_samples import LIMITS, mark, page, section, template
-from tests.wiki_material import WIKI, captured_bundles, needs_wiki
+from tests.support.parsoid_samples import LIMITS, mark, page, section, template
+from tests.support.wiki_material import WIKI, captured_bundles, needs_wiki
 
 pytestmark = pytest.mark.paper("§4.1")
 

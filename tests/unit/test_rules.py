@@ -10,7 +10,14 @@ from pdt.records.checks import check_document
 from pdt.teacher.checks import RULES, CheckFailure
 from pdt.teacher.document import TaughtDocument
 from pdt.tokenizer import StudentTokenizer, load_tokenizer
-from tests.record_samples import BUNDLE, quote, sample, sample_config, section_text, train_tokenizer
+from tests.support.record_samples import (
+    BUNDLE,
+    quote,
+    sample,
+    sample_config,
+    section_text,
+    train_tokenizer,
+)
 
 Json = dict[str, Any]
 

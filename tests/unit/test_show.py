@@ -14,7 +14,7 @@ from pdt.records.show.terminal import render
 from pdt.records.show.view import Mark, View, cut, view_document
 from pdt.teacher.document import TaughtDocument
 from pdt.tokenizer import load_tokenizer
-from tests.record_samples import document, quote, sample, sample_config, train_tokenizer
+from tests.support.record_samples import document, quote, sample, sample_config, train_tokenizer
 
 EVIL = "<script>alert('x')</script> & \"quoted\" [bold]"
 

@@ -14,8 +14,8 @@ from pdt.sources.splits import seal_splits
 from pdt.sources.verdict import SourceVerdict
 from pdt.sources.wikimedia import FILE_NAMES, Answer, assemble
 from pdt.tokenizer import load_tokenizer
-from tests.parsoid_samples import LIMITS, as_json, mark, note, notes, page, section, sha1_of
-from tests.wiki_material import RECEIVED_AT, Material, candidate_of
+from tests.support.parsoid_samples import LIMITS, as_json, mark, note, notes, page, section, sha1_of
+from tests.support.wiki_material import RECEIVED_AT, Material, candidate_of
 
 pytestmark = pytest.mark.paper("§4.1", "Table 1")
 CONFIG = load_config(

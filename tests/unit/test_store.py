@@ -13,9 +13,9 @@ from pdt.model.build import random_model
 from pdt.provenance import MANIFEST, sha256_file
 from pdt.tokenizer import load_tokenizer
 from tests.conftest import open_model
-from tests.parity.families import make_plain, save_plain
-from tests.record_samples import train_tokenizer
-from tests.rollouts import lane_tokens, open_frontier, plan_of, prompts, roll
+from tests.support.families import make_plain, save_plain
+from tests.support.record_samples import train_tokenizer
+from tests.support.rollouts import lane_tokens, open_frontier, plan_of, prompts, roll
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from pdt.study.stories import fetch_stories, read_stories
 from pdt.study.trunk import make_trunk
 from pdt.terms import TrunkFamily
 from pdt.tokenizer import load_tokenizer
-from tests.training_samples import corpus
+from tests.support.training_samples import corpus
 
 PIECES = [b"<unk>", b"<s>", b"</s>", b" ", b"t", b"h", b"e", b"th", b"the", b" the"]
 Records = tuple[RecordShards, PdtConfig]

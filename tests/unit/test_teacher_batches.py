@@ -12,8 +12,16 @@ from pdt.teacher.call import NotAnswered
 from pdt.teacher.interface import Taught, teach
 from pdt.teacher.journal import Journal
 from pdt.teacher.prompted import PromptedTeacher
-from tests.teacher_server import TeacherServer
-from tests.teaching import check_with, documents, one_call, open_teacher, settings, source_of, spent
+from tests.support.teacher_server import TeacherServer
+from tests.support.teaching import (
+    check_with,
+    documents,
+    one_call,
+    open_teacher,
+    settings,
+    source_of,
+    spent,
+)
 
 
 def test_a_batch_gives_what_single_calls_give_at_its_own_price(

@@ -10,8 +10,8 @@ from pdt.teacher.budget import Budget, BudgetSpent, worst_cost
 from pdt.teacher.call import Call
 from pdt.teacher.endpoint import Endpoint
 from pdt.teacher.journal import Journal
-from tests.teacher_server import TeacherServer
-from tests.teaching import one_call, settings
+from tests.support.teacher_server import TeacherServer
+from tests.support.teaching import one_call, settings
 
 
 def test_a_budget_is_never_exceeded_whatever_the_concurrency(

@@ -19,8 +19,8 @@ from pdt.teacher.interface import Taught, Teacher, TeachingSource, Untaught, tea
 from pdt.teacher.journal import Journal, Replay
 from pdt.teacher.prompted import PromptedTeacher
 from pdt.teacher.trouble import TeacherFailed
-from tests.teacher_server import TeacherServer
-from tests.teaching import (
+from tests.support.teacher_server import TeacherServer
+from tests.support.teaching import (
     KEY,
     check_with,
     documents,

@@ -12,7 +12,7 @@ from pdt.teacher.drafts import AnswerDraft, FactsDraft, reply_schema
 from pdt.teacher.passage import find_passage
 from pdt.teacher.place import place_answer, place_facts
 from pdt.terms import TeacherPass
-from tests.teacher_server import answer_draft, facts_draft
+from tests.support.teacher_server import answer_draft, facts_draft
 
 
 @pytest.mark.paper("§4.2")

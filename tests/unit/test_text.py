@@ -13,7 +13,7 @@ from pdt.errors import TrunkRefused, UsageError
 from pdt.generation.text import TextStream
 from pdt.model.tokenizer import tokenizer_from_gguf
 from pdt.model.weights import open_weights
-from tests.generations import byte_tokenizer, text_model
+from tests.support.generations import byte_tokenizer, text_model
 
 TEXTS = [
     "The siege of Køge, 1659 — “a hard winter”.",

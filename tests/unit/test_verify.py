@@ -14,7 +14,7 @@ from pdt.records.compile import Compiler
 from pdt.records.corpus import compile_corpus
 from pdt.records.shards import ARRAYS
 from pdt.records.verify import verify_corpus
-from tests.record_samples import sample_config, train_tokenizer, write_documents
+from tests.support.record_samples import sample_config, train_tokenizer, write_documents
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from pdt.config import load_config
 from pdt.errors import BindingMismatch, TrunkRefused, UsageError
 from pdt.model.store import load_model
 from pdt.model.weights import open_weights
-from tests.parity.families import make_plain, save_plain
+from tests.support.families import make_plain, save_plain
 
 
 @pytest.fixture(scope="module")

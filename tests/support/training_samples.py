@@ -7,7 +7,7 @@ from pdt.config import PdtConfig, edit_config
 from pdt.records.batch import RecordShards
 from pdt.records.corpus import compile_corpus
 from pdt.terms import Split
-from tests.record_samples import sample_config, train_tokenizer, write_documents
+from tests.support.record_samples import sample_config, train_tokenizer, write_documents
 
 SHORT = [
     "trunk.shape.vocabulary=400",

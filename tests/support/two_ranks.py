@@ -76,7 +76,7 @@ def writes_the_file_of_one_process(ranks: Ranks, place: Path) -> None:
 
 def a_loss_that_is_not_finite_on_one_rank_stops_both(ranks: Ranks, place: Path) -> None:
     from pdt.model.build import random_model
-    from tests.training_samples import corpus
+    from tests.support.training_samples import corpus
 
     mine = place / f"corpus-{ranks.rank}"
     mine.mkdir()

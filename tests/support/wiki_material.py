@@ -14,7 +14,7 @@ import pytest
 from pdt.sources.candidates import Candidate
 from pdt.sources.wikimedia import Answer
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PLACES = (ROOT.parent / "shared" / "wiki", ROOT.parent.parent / "shared" / "wiki")
 RECEIVED_AT = "2026-11-15T21:00:00+00:00"
 

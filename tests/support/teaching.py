@@ -22,7 +22,7 @@ from pdt.teacher.journal import Journal
 from pdt.teacher.prompted import PromptedTeacher
 from pdt.terms import Split
 from pdt.tokenizer import load_tokenizer
-from tests.teacher_server import TeacherServer
+from tests.support.teacher_server import TeacherServer
 
 KEY = "sk-test-Zx81qPlm00secret"
 

@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from tests.wiki_material import Material
+from tests.support.wiki_material import Material
 
 
 @dataclass(frozen=True)
