@@ -2,10 +2,8 @@
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -169,20 +167,13 @@ def test_saved_by_one_resumed_by_two_with_the_trunk_in_shards(
 def test_a_rank_that_dies_ends_the_run_and_leaves_no_half_checkpoint(
     records: Records, alone: Path, tmp_path: Path
 ) -> None:
-    run = only_steps(alone, tmp_path / "run", 1)
-    process = subprocess.Popen(
-        train_command(records, run, "--resume"),
-        cwd=ROOT,
-        env=ENVIRONMENT,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+    run, config = only_steps(alone, tmp_path / "run", 1), tmp_path / "config.json"
+    config.write_text(records[1].model_dump_json())
+    script = [str(ROOT / "tests/support/dying.py"), str(config), str(records[0].directory)]
+    ended = subprocess.run(
+        on_two(*script, str(run), "3"), cwd=ROOT, env=ENVIRONMENT, capture_output=True, timeout=600
     )
-    deadline = time.monotonic() + 300
-    while not (run / "step-000002").exists() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    os.kill(int(children[-1]), signal.SIGKILL)
-    assert process.wait(timeout=300) != 0
+    assert ended.returncode != 0 and b"SIGKILL" in ended.stderr, ended.stderr.decode()
     assert latest_checkpoint(run) == run / "step-000002"
     Trainer.resume(records[0], run, records[1]).train()
     assert not list(run.glob(".step-*"))

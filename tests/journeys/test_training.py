@@ -1,12 +1,10 @@
 """A run that is stopped anywhere goes on to the same numbers, and never as another run."""
 
 import json
-import os
 import re
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -91,35 +89,16 @@ def test_a_resumed_run_gives_bit_identical_losses_and_weights(
         assert torch.equal(ours.state_dict()[name], value), name
 
 
-KILLED = """
-import sys, torch
-from pathlib import Path
-from pdt.config import PdtConfig
-from pdt.model.build import random_model
-from pdt.records.batch import RecordShards
-from pdt.training.loop import Trainer
-torch.set_num_threads(1)
-config = PdtConfig.model_validate_json(Path(sys.argv[1]).read_text())
-Trainer(random_model(config, seed=0), RecordShards(Path(sys.argv[2])), Path(sys.argv[3])).train()
-"""
-
-
 @pytest.mark.paper("§6")
 def test_a_killed_run_goes_on_to_the_same_numbers(
     records: Records, finished: Path, tmp_path: Path
 ) -> None:
     run, config = tmp_path / "run", tmp_path / "config.json"
     config.write_text(records[1].model_dump_json())
-    command = [sys.executable, "-c", KILLED, str(config), str(records[0].directory), str(run)]
-    process = subprocess.Popen(command, cwd=ROOT)
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and process.poll() is None:
-        if len(list(run.glob("step-*"))) >= 2:
-            os.kill(process.pid, signal.SIGKILL)
-            break
-        time.sleep(0.002)
-    process.wait()
-    assert latest_checkpoint(run) is not None
+    command = [sys.executable, str(ROOT / "tests/support/dying.py"), str(config)]
+    ended = subprocess.run([*command, str(records[0].directory), str(run), "6"], cwd=ROOT)
+    assert ended.returncode == -signal.SIGKILL
+    assert latest_checkpoint(run) == run / "step-000005" and len(metrics(run)) == 6
     Trainer.resume(records[0], run, records[1]).train()
     assert not list(run.glob(".step-*"))
     for ours, theirs in zip(metrics(run), metrics(finished), strict=True):

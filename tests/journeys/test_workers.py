@@ -5,7 +5,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -20,6 +22,7 @@ from pdt.records.batch import RecordShards
 from pdt.terms import Split
 from tests.support.evaluations import small_models, small_settings
 
+T = TypeVar("T")
 PART = "*-0*/manifest.json"
 KINDS = ("documents", "written", "likelihoods", "coined", "judgments")
 
@@ -39,12 +42,20 @@ def command(corpus: RecordShards, model: Path, out: Path, workers: int) -> list[
     ]  # fmt: skip
 
 
-def after_the_first_part(asked: list[str], begun: Path) -> "subprocess.Popen[str]":
-    process = subprocess.Popen(asked, stderr=subprocess.PIPE, text=True)
-    while not list(begun.glob(PART)):
+def begin(asked: list[str]) -> "subprocess.Popen[str]":
+    return subprocess.Popen(asked, stderr=subprocess.PIPE, text=True)
+
+
+def wait_for(process: "subprocess.Popen[str]", found: Callable[[], list[T]]) -> list[T]:
+    while not (there := found()):
         assert process.poll() is None, "it ended before it could be disturbed"
         time.sleep(0.005)
-    return process
+    return there
+
+
+def workers_of(process: "subprocess.Popen[str]") -> list[int]:
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    return [int(c) for c in children if b"spawn_main" in Path(f"/proc/{c}/cmdline").read_bytes()]
 
 
 def judged(*asked: str) -> Raw:
@@ -62,13 +73,10 @@ def test_a_killed_evaluation_of_two_workers_goes_on_to_the_numbers_of_one(
     alone = judged(*command(corpus, model, tmp_path / "alone", 1))
     shared = command(corpus, model, tmp_path / "shared", 2)
     begun = tmp_path / ".shared.begun"
-    process = after_the_first_part(shared, begun)
+    process = begin(shared)
+    wait_for(process, lambda: list(begun.glob(PART)))
     os.kill(process.pid, signal.SIGKILL)
-    process.wait()
-    time.sleep(0.5)
-    left = sorted(begun.rglob("*"))
-    time.sleep(0.5)
-    assert sorted(begun.rglob("*")) == left, "no worker writes on after its parent's death"
+    process.communicate(timeout=300)  # its workers hold this pipe too: they all end
     raw = judged(*shared)
     assert not begun.exists()
     for kind in KINDS:
@@ -82,11 +90,11 @@ def test_a_killed_evaluation_of_two_workers_goes_on_to_the_numbers_of_one(
 def test_a_worker_that_dies_is_said_in_two_lines_and_its_batches_are_kept(
     corpus: RecordShards, model: Path, tmp_path: Path
 ) -> None:
-    asked = command(corpus, model, tmp_path / "out", 2)
-    process = after_the_first_part(asked, tmp_path / ".out.begun")
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    workers = [c for c in children if b"spawn_main" in Path(f"/proc/{c}/cmdline").read_bytes()]
-    os.kill(int(workers[0]), signal.SIGKILL)
+    process = begin(command(corpus, model, tmp_path / "out", 2))
+    worker = wait_for(process, lambda: workers_of(process))[0]
+    os.kill(worker, signal.SIGSTOP)  # the other one writes the first part, and the run cannot end
+    wait_for(process, lambda: list((tmp_path / ".out.begun").glob(PART)))
+    os.kill(worker, signal.SIGKILL)
     _, said = process.communicate(timeout=120)
     assert process.returncode == 3 and "A worker died" in said and "fewer --workers" in said
     assert "Traceback" not in said
