@@ -5,15 +5,19 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+PARALLEL := -n 2 --dist loadgroup --no-loadscope-reorder
 SMOLLM := .cache/SmolLM2-135M-Instruct.Q4_1.gguf
 
-.PHONY: demo test test-weights check format docs weights clean
+.PHONY: demo test test-fast test-weights check format docs weights clean
 
 demo: $(STAMP)
 	$(BIN)/pdt demo
 
-test: $(STAMP)
-	$(BIN)/python -m pytest
+test: $(STAMP)  ## two processes; tests of one file stay together, as they share fixtures
+	$(BIN)/python -m pytest $(PARALLEL)
+
+test-fast: $(STAMP)  ## for the edit loop: all but the tests marked slow
+	$(BIN)/python -m pytest $(PARALLEL) -m "not slow"
 
 test-weights: weights  ## the tests that `make test` skips until the weights are here
 	$(BIN)/python -m pytest -m weights

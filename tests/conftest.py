@@ -7,6 +7,8 @@ from pathlib import Path
 # shared cores it spins away the time of the thread it waits for: three files of tests/spec took
 # 465 s on a busy machine, and 11 s with a short spin. The `pdt` command sets the same.
 os.environ.setdefault("GOMP_SPINCOUNT", "1000")
+if "PYTEST_XDIST_WORKER" in os.environ:  # one of several test processes: one core each
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
 import torch
@@ -27,6 +29,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "smollm2_gguf" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.weights(SMOLLM2))
+        # Tests of one file run in one process, for they share fixtures. A slow one goes alone.
+        group = item.nodeid if item.get_closest_marker("slow") else str(item.path)
+        item.add_marker(pytest.mark.xdist_group(group))
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)  # the longest first
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

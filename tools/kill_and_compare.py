@@ -46,7 +46,7 @@ def main() -> int:
     start = time.monotonic()
     subprocess.run([*command, str(whole)], check=True, stdout=subprocess.DEVNULL)
     undisturbed = time.monotonic() - start
-    dice, kills = random.Random(given.seed), []
+    dice, kills = random.Random(given.seed), list[dict[str, object]]()
     while len(kills) < given.kills:
         resume = ["--resume"] if killed.exists() else []
         process = subprocess.Popen([*command, str(killed), *resume], stdout=subprocess.DEVNULL)
