@@ -26,6 +26,8 @@ from pdt.teacher.document import TaughtDocument
 from pdt.teacher.journal import Journal
 from tests.support.teacher_server import TeacherServer, serving
 
+pytestmark = pytest.mark.slow
+
 COUNT, PART = 40, 8
 KEY = "sk-test-Zx81qPlm00secret"
 

@@ -29,6 +29,8 @@ from pdt.training.budget import check_budgets
 from pdt.training.lock import hold_run
 from tests.support.evaluations import Ran, small_config, small_models, small_settings, write_small
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_killed_evaluation_goes_on_to_the_same_numbers(
     corpus: RecordShards, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -27,6 +27,8 @@ from tests.conftest import ROOT
 from tests.journeys.test_training import metrics, numbers
 from tests.support.training_samples import corpus
 
+pytestmark = pytest.mark.slow
+
 Records = tuple[RecordShards, PdtConfig]
 WHOLE = "[lanes, plan_kv, snc, heads, note_writer]"
 QUICK = [

@@ -45,6 +45,8 @@ from tests.conftest import open_model
 from tests.support.record_samples import train_tokenizer
 from tests.support.training_samples import corpus
 
+pytestmark = pytest.mark.slow
+
 Records = tuple[RecordShards, PdtConfig]
 CLOCK = ("seconds", "at")
 

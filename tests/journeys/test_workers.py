@@ -22,6 +22,8 @@ from pdt.records.batch import RecordShards
 from pdt.terms import Split
 from tests.support.evaluations import small_models, small_settings
 
+pytestmark = pytest.mark.slow
+
 T = TypeVar("T")
 PART = "*-0*/manifest.json"
 KINDS = ("documents", "written", "likelihoods", "coined", "judgments")
