@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from pdt.evaluation.exact import ExactScreen
-from pdt.evaluation.run import Evaluation
+from pdt.evaluation.generate.run import Evaluation
+from pdt.evaluation.screens.exact import ExactScreen
 from pdt.records.batch import RecordShards
 from tests.support.evaluations import (
     Ran,

@@ -12,10 +12,10 @@ import torch
 from pdt.chronicle import Chronicle
 from pdt.chronicle.dials import turn_dials
 from pdt.chronicle.meter import nano_meter
-from pdt.evaluation.evidence_gates import Verdict
-from pdt.evaluation.results import read_results
-from pdt.evaluation.run import load_for_evaluation
-from pdt.evaluation.verify import verify_results
+from pdt.evaluation.generate.run import load_for_evaluation
+from pdt.evaluation.lines.results import read_results
+from pdt.evaluation.protocol.evidence_gates import Verdict
+from pdt.evaluation.verify.verify import verify_results
 from pdt.model.pdt import ParallelDecoder
 from pdt.model.store import load_model
 from pdt.notes.visibility import visibility_table

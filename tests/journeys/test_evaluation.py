@@ -12,15 +12,15 @@ import torch
 from pdt.chronicle.claims import read_claim
 from pdt.config import edit_config
 from pdt.errors import BindingMismatch, UsageError
-from pdt.evaluation.conditions import COINED, GENERATED, SCORED, Weights
-from pdt.evaluation.exact import ExactScreen
-from pdt.evaluation.execution import PACKED
-from pdt.evaluation.longform import LongformLimits
-from pdt.evaluation.page import render_page
-from pdt.evaluation.parts import Parts, kept_parts
-from pdt.evaluation.results import Raw, read_raw, read_results, write_raw
-from pdt.evaluation.run import Evaluation
-from pdt.evaluation.verify import verify_results
+from pdt.evaluation.generate.parts import Parts, kept_parts
+from pdt.evaluation.generate.run import Evaluation
+from pdt.evaluation.lines.execution import PACKED
+from pdt.evaluation.lines.results import Raw, read_raw, read_results, write_raw
+from pdt.evaluation.measures.longform import LongformLimits
+from pdt.evaluation.protocol.conditions import COINED, GENERATED, SCORED, Weights
+from pdt.evaluation.report.html import render_page
+from pdt.evaluation.screens.exact import ExactScreen
+from pdt.evaluation.verify.verify import verify_results
 from pdt.model.build import random_model
 from pdt.model.store import save_model
 from pdt.provenance import write_manifest
@@ -133,7 +133,7 @@ def test_a_swap_moves_the_plans_and_their_addresses(ran: Ran) -> None:
 
 def test_an_owner_that_writes_the_cue_coins_the_drawn_word(corpus: RecordShards) -> None:
     """The owner is made to write the cue; what follows is the draw, and only in that lane."""
-    from pdt.evaluation.generate import draw_words
+    from pdt.evaluation.generate.write import draw_words
     from pdt.generation.loop import start
     from pdt.generation.settings import GenerationSettings
 
@@ -186,7 +186,7 @@ def test_a_checkpoint_without_a_planner_is_judged_on_the_teachers_plans(
 def test_draws_are_uniform_and_depend_on_the_seed(ran: Ran) -> None:
     from collections import Counter
 
-    from pdt.evaluation.generate import draw_words
+    from pdt.evaluation.generate.write import draw_words
 
     document = next(d for d in ran[0].documents if d.choices)
     choice = document.choices[0]

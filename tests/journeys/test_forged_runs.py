@@ -12,12 +12,12 @@ import pytest
 
 from pdt.cli.evaluation import verify
 from pdt.errors import PdtError
-from pdt.evaluation.calibration import Calibration, CalibrationDocument
-from pdt.evaluation.conditions import Weights
-from pdt.evaluation.report import conclude, write_report
-from pdt.evaluation.results import EvaluationSettings, Raw, read_raw, read_results
-from pdt.evaluation.scope import judged_by, scope_of
-from pdt.evaluation.verify import verify_results
+from pdt.evaluation.lines.results import EvaluationSettings, Raw, read_raw, read_results
+from pdt.evaluation.protocol.conditions import Weights
+from pdt.evaluation.protocol.scope import judged_by, scope_of
+from pdt.evaluation.report.write import conclude, write_report
+from pdt.evaluation.screens.calibration import Calibration, CalibrationDocument
+from pdt.evaluation.verify.verify import verify_results
 from pdt.provenance import MANIFEST
 from pdt.study.steps import verdict_of
 from pdt.study.summary import summarize

@@ -12,11 +12,11 @@ from typing import TypeVar
 import pytest
 
 from pdt.errors import PdtError
-from pdt.evaluation.conditions import Weights
-from pdt.evaluation.results import Raw, read_raw
-from pdt.evaluation.run import Evaluation
-from pdt.evaluation.verify import verify_results
-from pdt.evaluation.workers import Opened, measure_parts
+from pdt.evaluation.generate.run import Evaluation
+from pdt.evaluation.generate.workers import Opened, measure_parts
+from pdt.evaluation.lines.results import Raw, read_raw
+from pdt.evaluation.protocol.conditions import Weights
+from pdt.evaluation.verify.verify import verify_results
 from pdt.model.store import save_model
 from pdt.records.batch import RecordShards
 from pdt.terms import Split

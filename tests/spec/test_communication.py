@@ -4,10 +4,10 @@ import math
 
 import pytest
 
-from pdt.evaluation import bits
-from pdt.evaluation.communication import Likelihoods, mean_nll
-from pdt.evaluation.measures import compute_measures
-from pdt.evaluation.results import Raw
+from pdt.evaluation.lines.results import Raw
+from pdt.evaluation.measures import bits
+from pdt.evaluation.measures.communication import Likelihoods, mean_nll
+from pdt.evaluation.measures.compute import compute_measures
 from tests.support.evaluations import small_config, small_settings
 from tests.support.evidence_samples import CHOICE, document, written
 

@@ -2,14 +2,19 @@
 
 import pytest
 
-from pdt.evaluation.bootstrap import Measure
-from pdt.evaluation.communication import Likelihoods
-from pdt.evaluation.conditions import GENERATED
-from pdt.evaluation.evidence_gates import EvidenceGate, Verdict, judge_gates, registered_questions
-from pdt.evaluation.execution import ONE, PACKED, SERIAL, Execution, ExecutionRun
-from pdt.evaluation.judgments import Judgment
-from pdt.evaluation.measures import compute_measures
-from pdt.evaluation.results import Raw
+from pdt.evaluation.lines.execution import ONE, PACKED, SERIAL, Execution, ExecutionRun
+from pdt.evaluation.lines.judgments import Judgment
+from pdt.evaluation.lines.results import Raw
+from pdt.evaluation.measures.bootstrap import Measure
+from pdt.evaluation.measures.communication import Likelihoods
+from pdt.evaluation.measures.compute import compute_measures
+from pdt.evaluation.protocol.conditions import GENERATED
+from pdt.evaluation.protocol.evidence_gates import (
+    EvidenceGate,
+    Verdict,
+    judge_gates,
+    registered_questions,
+)
 from tests.support.evaluations import small_config, small_settings
 from tests.support.evidence_samples import PERFECT, document, judged, written
 

@@ -2,13 +2,13 @@
 
 import pytest
 
-from pdt.evaluation import ownership
-from pdt.evaluation.completion import outline_completion
-from pdt.evaluation.conditions import SWAP
-from pdt.evaluation.judgments import Judgment
-from pdt.evaluation.longform import LongformLimits, is_longform
-from pdt.evaluation.measures import compute_measures
-from pdt.evaluation.results import Raw
+from pdt.evaluation.lines.judgments import Judgment
+from pdt.evaluation.lines.results import Raw
+from pdt.evaluation.measures import ownership
+from pdt.evaluation.measures.completion import outline_completion
+from pdt.evaluation.measures.compute import compute_measures
+from pdt.evaluation.measures.longform import LongformLimits, is_longform
+from pdt.evaluation.protocol.conditions import SWAP
 from tests.support.evaluations import small_config, small_settings
 from tests.support.evidence_samples import IDENTITY, PERFECT, document, judged, written
 

@@ -9,18 +9,18 @@ import pytest
 
 from pdt.chronicle.claims import read_claim
 from pdt.errors import UsageError
-from pdt.evaluation import ownership
-from pdt.evaluation.completion import outline_completion
-from pdt.evaluation.evidence_gates import Verdict, judge_gates
-from pdt.evaluation.exact import ExactScreen
-from pdt.evaluation.held_out import HeldOutDocument, held_out
-from pdt.evaluation.judgments import Judgment
-from pdt.evaluation.longform import LongformLimits, is_longform
-from pdt.evaluation.measures import compute_measures
-from pdt.evaluation.report import conclude
-from pdt.evaluation.results import Raw
-from pdt.evaluation.tables import render_markdown
-from pdt.evaluation.written import Written, WrittenLane
+from pdt.evaluation.generate.held_out import HeldOutDocument, held_out
+from pdt.evaluation.lines.judgments import Judgment
+from pdt.evaluation.lines.results import Raw
+from pdt.evaluation.lines.written import Written, WrittenLane
+from pdt.evaluation.measures import ownership
+from pdt.evaluation.measures.completion import outline_completion
+from pdt.evaluation.measures.compute import compute_measures
+from pdt.evaluation.measures.longform import LongformLimits, is_longform
+from pdt.evaluation.protocol.evidence_gates import Verdict, judge_gates
+from pdt.evaluation.report.tables import render_markdown
+from pdt.evaluation.report.write import conclude
+from pdt.evaluation.screens.exact import ExactScreen
 from pdt.records.batch import RecordShards
 from pdt.teacher.document import TaughtDocument
 from pdt.tokenizer import load_tokenizer
@@ -207,7 +207,7 @@ def test_a_coined_choice_that_no_measure_can_read_is_counted(corpus: RecordShard
 
 
 def test_a_document_is_named_by_what_the_model_reads(tmp_path: Path) -> None:
-    from pdt.evaluation.held_out import text_digest
+    from pdt.evaluation.generate.held_out import text_digest
     from tests.support.evaluations import chronicle_documents
 
     first, second = chronicle_documents(2)

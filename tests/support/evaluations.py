@@ -7,12 +7,12 @@ from pdt.chronicle import Chronicle
 from pdt.chronicle.dials import turn_dials
 from pdt.chronicle.meter import Meter
 from pdt.config import PdtConfig, edit_config, load_config
-from pdt.evaluation.conditions import Weights
-from pdt.evaluation.held_out import HeldOutDocument, held_out
-from pdt.evaluation.longform import LongformLimits
-from pdt.evaluation.report import conclude, write_report
-from pdt.evaluation.results import EvaluationSettings, Raw, Results
-from pdt.evaluation.run import Evaluation
+from pdt.evaluation.generate.held_out import HeldOutDocument, held_out
+from pdt.evaluation.generate.run import Evaluation
+from pdt.evaluation.lines.results import EvaluationSettings, Raw, Results
+from pdt.evaluation.measures.longform import LongformLimits
+from pdt.evaluation.protocol.conditions import Weights
+from pdt.evaluation.report.write import conclude, write_report
 from pdt.model.build import random_model
 from pdt.model.pdt import ParallelDecoder
 from pdt.records.batch import RecordShards

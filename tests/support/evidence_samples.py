@@ -1,8 +1,8 @@
 """One document of four facts, what lanes might write of it, and how a screen might judge that."""
 
-from pdt.evaluation.held_out import HeldOutChoice, HeldOutDocument, HeldOutFact
-from pdt.evaluation.judgments import Judged
-from pdt.evaluation.written import Written, WrittenLane
+from pdt.evaluation.generate.held_out import HeldOutChoice, HeldOutDocument, HeldOutFact
+from pdt.evaluation.lines.judgments import Judged
+from pdt.evaluation.lines.written import Written, WrittenLane
 
 IDENTITY = (0, 1, 2)
 CHOICE = HeldOutChoice(

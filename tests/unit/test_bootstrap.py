@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from pdt.evaluation.bootstrap import Bootstrap
+from pdt.evaluation.measures.bootstrap import Bootstrap
 
 
 @pytest.mark.paper("§7.1", "Table 3")

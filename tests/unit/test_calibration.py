@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 
 from pdt.errors import BindingMismatch, ContractBroken, CorruptFile, UsageError
-from pdt.evaluation.calibration import (
+from pdt.evaluation.generate.held_out import HeldOutDocument, teacher_prose
+from pdt.evaluation.screens.calibration import (
     Calibration,
     calibrate,
     check_disjoint,
     freeze,
     read_calibration,
 )
-from pdt.evaluation.held_out import HeldOutDocument, teacher_prose
-from pdt.evaluation.nli import NliScreen, evidence_scores, load_cross_encoder
-from pdt.evaluation.nli_train import read_pairs
+from pdt.evaluation.screens.nli import NliScreen, evidence_scores, load_cross_encoder
+from pdt.evaluation.screens.nli_train import read_pairs
 from pdt.terms import Split
 from pdt.tokenizer import load_tokenizer
 from tests.support.evaluations import chronicle_shards, held_out_pairs

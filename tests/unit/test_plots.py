@@ -1,6 +1,6 @@
 """The plots of a report, where a measurement has nothing to show."""
 
-from pdt.evaluation.plots import trace
+from pdt.evaluation.report.plots import trace
 
 
 def test_a_trace_of_no_time_is_a_flat_line() -> None:

@@ -10,8 +10,8 @@ import pytest
 from rich.console import Console
 
 from pdt.errors import BindingMismatch, PdtError, UsageError
-from pdt.evaluation.conditions import GENERATED
-from pdt.evaluation.evidence_gates import registered_questions
+from pdt.evaluation.protocol.conditions import GENERATED
+from pdt.evaluation.protocol.evidence_gates import registered_questions
 from pdt.study.recipe import Recipe, load_recipe
 from pdt.study.run import Study, bind_study
 from pdt.study.steps import Step, steps_of

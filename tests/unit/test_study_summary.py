@@ -1,7 +1,7 @@
 """The verdict of a study: a gate is met when every seed meets it."""
 
-from pdt.evaluation.bootstrap import Measure
-from pdt.evaluation.evidence_gates import judge_gates
+from pdt.evaluation.measures.bootstrap import Measure
+from pdt.evaluation.protocol.evidence_gates import judge_gates
 from pdt.study.directions import directions_of
 from pdt.study.summary import GateOverSeeds, StudySummary, as_markdown
 

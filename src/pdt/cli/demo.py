@@ -95,7 +95,7 @@ def _outlines(writer: "Writer", document: "TaughtDocument") -> list[list[tuple[s
     """For each lane the outline of the teacher that its plan matches (Eq. 7), node by node."""
     from torch.nn.functional import cosine_similarity
 
-    from pdt.evaluation.plans import learned_plans, read_batch
+    from pdt.evaluation.generate.plans import learned_plans, read_batch
     from pdt.records.batch import collate
     from pdt.records.compile import Compiler
     from pdt.records.schema import TrainingRecord

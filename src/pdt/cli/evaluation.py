@@ -12,11 +12,11 @@ from pdt.cli.options import AsJson, Out, Seed
 from pdt.terms import Split
 
 if TYPE_CHECKING:
-    from pdt.evaluation.calibration import Calibration
-    from pdt.evaluation.judgments import Screen
-    from pdt.evaluation.results import Raw, Results
-    from pdt.evaluation.run import Evaluation
-    from pdt.evaluation.workers import Batches, Opened
+    from pdt.evaluation.generate.run import Evaluation
+    from pdt.evaluation.generate.workers import Batches, Opened
+    from pdt.evaluation.lines.judgments import Screen
+    from pdt.evaluation.lines.results import Raw, Results
+    from pdt.evaluation.screens.calibration import Calibration
     from pdt.records.batch import RecordShards
 
 MOST_DOCUMENTS = 256
@@ -71,13 +71,13 @@ def run(
 
     The same command goes on where a killed one stopped.
     """
-    from pdt.evaluation.conditions import Weights
-    from pdt.evaluation.parts import kept_parts
-    from pdt.evaluation.report import RECORDS, all_met, conclude, write_report
-    from pdt.evaluation.results import EvaluationSettings
-    from pdt.evaluation.run import Evaluation, load_for_evaluation
-    from pdt.evaluation.scope import decided_settings
-    from pdt.evaluation.workers import Opened
+    from pdt.evaluation.generate.parts import kept_parts
+    from pdt.evaluation.generate.run import Evaluation, load_for_evaluation
+    from pdt.evaluation.generate.workers import Opened
+    from pdt.evaluation.lines.results import EvaluationSettings
+    from pdt.evaluation.protocol.conditions import Weights
+    from pdt.evaluation.protocol.scope import decided_settings
+    from pdt.evaluation.report.write import RECORDS, all_met, conclude, write_report
     from pdt.provenance import code_digest, refuse_existing
     from pdt.records.batch import RecordShards
     from pdt.terms import NotesCondition
@@ -139,9 +139,9 @@ def calibrate(
     """Choose the NLI screen's threshold on teacher prose; it is frozen from then on."""
     from functools import partial
 
-    from pdt.evaluation.calibration import calibrate, freeze, refuse_frozen
-    from pdt.evaluation.held_out import teacher_prose
-    from pdt.evaluation.nli import evidence_scores, load_cross_encoder
+    from pdt.evaluation.generate.held_out import teacher_prose
+    from pdt.evaluation.screens.calibration import calibrate, freeze, refuse_frozen
+    from pdt.evaluation.screens.nli import evidence_scores, load_cross_encoder
     from pdt.records.batch import RecordShards
     from pdt.tokenizer import load_tokenizer
 
@@ -174,7 +174,7 @@ def nli_train(
     as_json: AsJson = False,
 ) -> None:
     """Fine-tune a small NLI cross-encoder, where the canonical one cannot be had."""
-    from pdt.evaluation.nli_train import train_cross_encoder
+    from pdt.evaluation.screens.nli_train import train_cross_encoder
     from pdt.provenance import refuse_existing
 
     refuse_existing(out)
@@ -197,8 +197,8 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """Show the gates of a finished evaluation. Exit code 1 when one is unmet."""
-    from pdt.evaluation.report import all_met
-    from pdt.evaluation.results import read_results
+    from pdt.evaluation.lines.results import read_results
+    from pdt.evaluation.report.write import all_met
 
     results = read_results(directory)
     _show(results, directory, as_json)
@@ -212,8 +212,8 @@ def verify(
 ) -> None:
     """Compute an evaluation's tables again from what it stored; what does not fit is refused."""
     from pdt.errors import UsageError
-    from pdt.evaluation.evidence_gates import Verdict
-    from pdt.evaluation.verify import verify_results
+    from pdt.evaluation.protocol.evidence_gates import Verdict
+    from pdt.evaluation.verify.verify import verify_results
 
     if not directory.is_dir():
         raise UsageError(f"{directory} is not a directory. Give one of `pdt eval run`.")
@@ -265,9 +265,9 @@ def _screens(
 ) -> "tuple[dict[str, Screen], Calibration | None]":
     """The screens that were asked for; an NLI screen needs its frozen threshold."""
     from pdt.errors import UsageError
-    from pdt.evaluation.calibration import read_calibration
-    from pdt.evaluation.exact import ExactScreen
-    from pdt.evaluation.nli import NliScreen, load_cross_encoder
+    from pdt.evaluation.screens.calibration import read_calibration
+    from pdt.evaluation.screens.exact import ExactScreen
+    from pdt.evaluation.screens.nli import NliScreen, load_cross_encoder
 
     screens: dict[str, Screen] = {} if screen == "nli" else {"exact": ExactScreen()}
     if nli is None and calibration is None and screen != "nli":
@@ -293,7 +293,7 @@ def _with_progress(
         TimeRemainingColumn,
     )
 
-    from pdt.evaluation.workers import measure_parts
+    from pdt.evaluation.generate.workers import measure_parts
 
     columns = (
         TextColumn("{task.description:<40}"), BarColumn(), MofNCompleteColumn(),
@@ -313,7 +313,7 @@ def _with_progress(
 
 
 def _show(results: "Results", out: Path, as_json: bool) -> None:
-    from pdt.evaluation.tables import gate_row
+    from pdt.evaluation.report.tables import gate_row
 
     if as_json:
         print(json.dumps(results.model_dump(mode="json"), indent=2, ensure_ascii=False))

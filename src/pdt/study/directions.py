@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from pdt.contract import Contract, Line
-from pdt.evaluation.bootstrap import Measure
+from pdt.evaluation.measures.bootstrap import Measure
 
 DIRECTIONS: dict[str, tuple[str, str | float]] = {
     "a plan says what a lane owns": ("oracle.owner_recall", "oracle.leakage"),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pdt.config import TrainingConfig, load_config
-from pdt.evaluation.conditions import (
+from pdt.evaluation.protocol.conditions import (
     COINED,
     GENERATED,
     LEARNED,

@@ -4,10 +4,10 @@ from pathlib import Path
 
 from pdt.contract import Contract, Line, Sha256
 from pdt.errors import ContractBroken
-from pdt.evaluation.evidence_gates import Judgement, Verdict
-from pdt.evaluation.report import RECORDS
-from pdt.evaluation.tables import MARK, gate_row
-from pdt.evaluation.verify import verify_results
+from pdt.evaluation.protocol.evidence_gates import Judgement, Verdict
+from pdt.evaluation.report.tables import MARK, gate_row
+from pdt.evaluation.report.write import RECORDS
+from pdt.evaluation.verify.verify import verify_results
 from pdt.provenance import MANIFEST, atomic_path, read_json_object, write_json
 from pdt.study.directions import Direction, directions_of
 from pdt.study.steps import verdict_of

@@ -1,0 +1,63 @@
+"""What a screen decides: for every condition, physical lane and fact, is it there?
+
+Paper: §7.2.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from pdt.contract import Contract, Id, Line
+from pdt.evaluation.generate.held_out import HeldOutDocument
+
+Table = tuple[tuple[int, ...], ...]
+"""By physical lane, then fact: 1 or 0."""
+
+
+class Judged(Contract):
+    """One document under one condition, as a screen sees it."""
+
+    stated_KF: Table
+    """The lane says the fact."""
+    mentioned_KF: Table
+    """The lane says it or refers to it, value included."""
+    hard_negative_KF: Table
+    """The lane says the altered claim."""
+    altered_KF: Table | None = None
+    """The lane speaks of it with a value that is not the source's, where a screen can tell."""
+
+    @classmethod
+    def of_facts(
+        cls,
+        stated_FK: Sequence[Sequence[bool]],
+        mentioned_FK: Sequence[Sequence[bool]],
+        hard_negative_FK: Sequence[Sequence[bool]],
+        altered_FK: Sequence[Sequence[bool]] | None = None,
+    ) -> "Judged":
+        """From tables that go fact by fact."""
+
+        def turned(table: Sequence[Sequence[bool]]) -> Table:
+            return tuple(tuple(int(cell) for cell in lane) for lane in zip(*table, strict=True))
+
+        return cls(
+            stated_KF=turned(stated_FK),
+            mentioned_KF=turned(mentioned_FK),
+            hard_negative_KF=turned(hard_negative_FK),
+            altered_KF=None if altered_FK is None else turned(altered_FK),
+        )
+
+
+class Judgment(Contract):
+    """A line of judgments.jsonl."""
+
+    screen: Line
+    condition: Id
+    record_id: Id
+    judged: Judged
+
+
+class Screen(Protocol):
+    """Anything that decides which facts a lane holds."""
+
+    name: str
+
+    def judge(self, document: HeldOutDocument, lanes: Sequence[str]) -> Judged: ...

@@ -1,0 +1,1 @@
+"""From stored lines to named numbers, each with its interval over documents."""

@@ -1,0 +1,77 @@
+"""Fact ownership: does each fact stand in the lane whose plan owns it, and nowhere it may not?
+
+Every rate is of one document; means and intervals are over documents. `lane_of_plan[k]` is the
+physical lane that holds the outline of teacher lane k under the condition (its address).
+
+Paper: §7.1, §7.2, Table 3.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+
+from pdt.evaluation.generate.held_out import HeldOutDocument
+from pdt.evaluation.lines.judgments import Judged
+
+
+def owner_recall(
+    document: HeldOutDocument,
+    judged: Judged,
+    lane_of_plan: Sequence[int],
+    plans: Collection[int] | None = None,
+) -> float | None:
+    """The share of facts stated at their owner's address; `plans` restricts it to some owners."""
+    return _share(
+        judged.stated_KF[lane_of_plan[fact.owner_lane]][number]
+        for number, fact in enumerate(document.facts)
+        if plans is None or fact.owner_lane in plans
+    )
+
+
+def leakage(document: HeldOutDocument, judged: Judged, lane_of_plan: Sequence[int]) -> float | None:
+    """Of all lanes and facts they neither own nor may mention, the share that is there."""
+    return _share(
+        judged.mentioned_KF[address][number]
+        for plan, address in enumerate(lane_of_plan)
+        for number, fact in enumerate(document.facts)
+        if plan != fact.owner_lane and plan not in fact.permitted_lanes
+    )
+
+
+def reference_recall(
+    document: HeldOutDocument, judged: Judged, lane_of_plan: Sequence[int]
+) -> float | None:
+    """Of the references the teacher made, the share that the same lanes make."""
+    return _share(
+        judged.mentioned_KF[lane_of_plan[plan]][number]
+        for number, fact in enumerate(document.facts)
+        for plan in fact.reference_lanes
+    )
+
+
+def hard_negative_rate(judged: Judged) -> float | None:
+    """The share of lanes and altered claims in which the lane says the falsehood."""
+    return _share(cell for lane in judged.hard_negative_KF for cell in lane)
+
+
+def altered_rate(
+    document: HeldOutDocument, judged: Judged, lane_of_plan: Sequence[int]
+) -> float | None:
+    """The share of facts that their owner tells with a value the source does not give."""
+    if judged.altered_KF is None:
+        return None
+    return _share(
+        judged.altered_KF[lane_of_plan[fact.owner_lane]][number]
+        for number, fact in enumerate(document.facts)
+    )
+
+
+def duplication(document: HeldOutDocument, judged: Judged) -> float | None:
+    """The share of facts that two lanes or more state."""
+    return _share(
+        sum(lane[number] for lane in judged.stated_KF) > 1 for number in range(len(document.facts))
+    )
+
+
+def _share(cells: Iterable[int]) -> float | None:
+    """The mean of 0s and 1s, None when there is none."""
+    found = [int(cell) for cell in cells]
+    return sum(found) / len(found) if found else None

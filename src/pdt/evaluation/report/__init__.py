@@ -1,0 +1,1 @@
+"""The numbers of an evaluation, for programs and for people."""

@@ -1,0 +1,1 @@
+"""Screens decide which facts stand in a text."""

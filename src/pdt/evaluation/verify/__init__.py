@@ -1,0 +1,1 @@
+"""A result directory, checked and derived again from what it holds."""

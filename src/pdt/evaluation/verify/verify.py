@@ -1,0 +1,91 @@
+"""Verify a result directory: every file, line, judgment that can be made again, and number.
+
+Digests find a changed file. Beyond them, everything that follows from the settings and from the raw
+lines is derived again, so that a directory whose manifest was rewritten to fit is found too. What
+only the corpus, the checkpoints or an NLI model could show is taken as it is, and said.
+
+Paper: §7.2, Table 3.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pdt.evaluation.lines.results import JUDGMENTS, RESULTS, Results
+from pdt.evaluation.measures.compute import Measures, compute_measures
+from pdt.evaluation.protocol.evidence_gates import judge_gates
+from pdt.evaluation.report.write import renderings
+from pdt.evaluation.screens.calibration import check_disjoint
+from pdt.evaluation.screens.exact import ExactScreen
+from pdt.evaluation.verify.line_checks import check_lines, check_texts
+from pdt.evaluation.verify.stored_run import StoredRun, changed, read_stored_run
+from pdt.tokenizer import packaged_tokenizer
+
+
+@dataclass(frozen=True)
+class Verified:
+    """A result directory in which nothing was found changed."""
+
+    results: Results
+    judged_again: int
+    taken: tuple[str, ...]
+    """For the reader: what was taken as it is, since the directory alone cannot show it."""
+
+
+def verify_results(directory: Path) -> Verified:
+    """What was verified; the first difference is refused."""
+    run = read_stored_run(directory)
+    check_lines(run)
+    if run.calibration is not None:
+        check_disjoint(run.calibration, run.raw.documents)
+    tokenizer = packaged_tokenizer(run.corpus.records.tokenizer)
+    if tokenizer is not None:
+        check_texts(run, tokenizer)
+    judged = _judge_again(run)
+    _compare(run, compute_measures(run.raw, run.results.settings))
+    for name, text in renderings(run.results, run.raw).items():
+        if (directory / name).read_bytes() != text.encode():
+            raise changed(directory / name, "does not show the stored numbers")
+    return Verified(run.results, judged, tuple(_taken(run, judged, texts=tokenizer is None)))
+
+
+def _taken(run: StoredRun, judged: int, *, texts: bool) -> list[str]:
+    lines = []
+    if others := len(run.raw.judgments) - judged:
+        lines.append(
+            f"{others} judgments of the screen nli were taken as they are: making them again "
+            "needs its model."
+        )
+    if texts:
+        lines.append(
+            "The texts were taken as they are: the tokenizer "
+            f"{run.corpus.records.tokenizer.name!r} of their tokens is not in the package."
+        )
+    return lines
+
+
+def _judge_again(run: StoredRun) -> int:
+    """The exact screen needs nothing but the texts, so its judgments are made again."""
+    documents = {document.record_id: document for document in run.raw.documents}
+    texts = {
+        (row.condition, row.record_id): [lane.text for lane in row.lanes] for row in run.raw.written
+    }
+    screen, again = ExactScreen(), 0
+    for number, row in enumerate(run.raw.judgments, start=1):
+        if row.screen != screen.name:
+            continue
+        key = (row.condition, row.record_id)
+        if screen.judge(documents[row.record_id], texts[key]) != row.judged:
+            what = f"line {number} ({' '.join(key)}) is not what the texts say"
+            raise changed(run.directory / JUDGMENTS, what)
+        again += 1
+    return again
+
+
+def _compare(run: StoredRun, computed: Measures) -> None:
+    stored, path = run.results, run.directory / RESULTS
+    for name in sorted({*stored.measures, *computed}):
+        ours, theirs = stored.measures.get(name), computed.get(name)
+        if ours is None or theirs is None or not ours.near(theirs):
+            raise changed(path, f"{name} is {ours}; the stored lines give {theirs}")
+    if judge_gates(stored.measures) != stored.gates:
+        raise changed(path, "the gates do not follow from the measures")
