@@ -12,10 +12,11 @@ import torch
 from pdt.chronicle import Chronicle
 from pdt.chronicle.dials import turn_dials
 from pdt.chronicle.meter import nano_meter
-from pdt.evaluation.generate.run import load_for_evaluation
-from pdt.evaluation.lines.results import read_results
+from pdt.evaluation.generate.checkpoints import load_for_evaluation
 from pdt.evaluation.protocol.evidence_gates import Verdict
+from pdt.evaluation.report.results import read_results
 from pdt.evaluation.verify.verify import verify_results
+from pdt.model.oracle import oracle_plans
 from pdt.model.pdt import ParallelDecoder
 from pdt.model.store import load_model
 from pdt.notes.visibility import visibility_table
@@ -25,7 +26,6 @@ from pdt.records.schema import TrainingRecord
 from pdt.study.recipe import load_recipe
 from pdt.study.summary import StudySummary
 from pdt.terms import NotesCondition, Split
-from pdt.training.losses import oracle_plans
 from pdt.training.rollout import Rollout, roll_out
 
 DOCUMENTS = 12

@@ -12,21 +12,22 @@ import torch
 from pdt.chronicle.claims import read_claim
 from pdt.config import edit_config
 from pdt.errors import BindingMismatch, UsageError
+from pdt.evaluation.generate.checkpoints import check_budgets
 from pdt.evaluation.generate.parts import Parts, kept_parts
 from pdt.evaluation.generate.run import Evaluation
 from pdt.evaluation.lines.execution import PACKED
-from pdt.evaluation.lines.results import Raw, read_raw, read_results, write_raw
+from pdt.evaluation.lines.raw import Raw, read_raw, write_raw
 from pdt.evaluation.measures.longform import LongformLimits
 from pdt.evaluation.protocol.conditions import COINED, GENERATED, SCORED, Weights
 from pdt.evaluation.report.html import render_page
+from pdt.evaluation.report.results import read_results
 from pdt.evaluation.screens.exact import ExactScreen
 from pdt.evaluation.verify.verify import verify_results
+from pdt.lock import hold_run
 from pdt.model.build import random_model
 from pdt.model.store import save_model
 from pdt.provenance import write_manifest
 from pdt.records.batch import RecordShards
-from pdt.training.budget import check_budgets
-from pdt.training.lock import hold_run
 from tests.support.evaluations import Ran, small_config, small_models, small_settings, write_small
 
 pytestmark = pytest.mark.slow

@@ -12,9 +12,11 @@ import pytest
 
 from pdt.cli.evaluation import verify
 from pdt.errors import PdtError
-from pdt.evaluation.lines.results import EvaluationSettings, Raw, read_raw, read_results
+from pdt.evaluation.lines.raw import Raw, read_raw
 from pdt.evaluation.protocol.conditions import Weights
 from pdt.evaluation.protocol.scope import judged_by, scope_of
+from pdt.evaluation.protocol.settings import EvaluationSettings
+from pdt.evaluation.report.results import read_results
 from pdt.evaluation.report.write import conclude, write_report
 from pdt.evaluation.screens.calibration import Calibration, CalibrationDocument
 from pdt.evaluation.verify.verify import verify_results

@@ -11,7 +11,7 @@ import pytest
 from pdt.contract import Contract
 from pdt.errors import PdtError
 from pdt.evaluation.lines.execution import Execution
-from pdt.evaluation.lines.results import Results
+from pdt.evaluation.report.results import Results
 from pdt.evaluation.report.write import MADE_BY
 from pdt.evaluation.verify.verify import Verified, verify_results
 from pdt.provenance import MANIFEST, write_manifest

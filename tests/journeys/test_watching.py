@@ -18,13 +18,13 @@ from typer.testing import CliRunner
 from pdt.cli import app
 from pdt.config import PdtConfig, edit_config
 from pdt.errors import BindingMismatch, CorruptFile, TrainingStopped, UsageError
+from pdt.lock import hold_run
 from pdt.model.build import random_model
 from pdt.model.store import load_model
 from pdt.provenance import MANIFEST, read_json_object, sha256_file
 from pdt.records.batch import RecordShards
 from pdt.terms import Loss, PlanCondition, Split
 from pdt.training.assignment import assign_lanes, draw_assignment
-from pdt.training.lock import hold_run
 from pdt.training.loop import Trainer
 from pdt.training.losses import compute_losses
 from pdt.training.preflight import checkpoint_bytes

@@ -14,7 +14,7 @@ import pytest
 from pdt.errors import PdtError
 from pdt.evaluation.generate.run import Evaluation
 from pdt.evaluation.generate.workers import Opened, measure_parts
-from pdt.evaluation.lines.results import Raw, read_raw
+from pdt.evaluation.lines.raw import Raw, read_raw
 from pdt.evaluation.protocol.conditions import Weights
 from pdt.evaluation.verify.verify import verify_results
 from pdt.model.store import save_model

@@ -6,10 +6,11 @@ from pathlib import Path
 import torch
 
 from pdt.model.build import random_model
+from pdt.model.oracle import oracle_plans
 from pdt.model.pdt import ParallelDecoder
 from pdt.notes.bus import NoteWindow
 from pdt.terms import Loss, PlanCondition
-from pdt.training.losses import compute_losses, oracle_plans
+from pdt.training.losses import compute_losses
 from pdt.training.rollout import roll_out
 from tests.support.training_samples import corpus
 

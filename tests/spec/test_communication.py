@@ -4,9 +4,10 @@ import math
 
 import pytest
 
-from pdt.evaluation.lines.results import Raw
+from pdt.evaluation.lines.likelihoods import Likelihoods
+from pdt.evaluation.lines.raw import Raw
 from pdt.evaluation.measures import bits
-from pdt.evaluation.measures.communication import Likelihoods, mean_nll
+from pdt.evaluation.measures.communication import mean_nll
 from pdt.evaluation.measures.compute import compute_measures
 from tests.support.evaluations import small_config, small_settings
 from tests.support.evidence_samples import CHOICE, document, written

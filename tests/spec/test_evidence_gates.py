@@ -4,9 +4,9 @@ import pytest
 
 from pdt.evaluation.lines.execution import ONE, PACKED, SERIAL, Execution, ExecutionRun
 from pdt.evaluation.lines.judgments import Judgment
-from pdt.evaluation.lines.results import Raw
+from pdt.evaluation.lines.likelihoods import Likelihoods
+from pdt.evaluation.lines.raw import Raw
 from pdt.evaluation.measures.bootstrap import Measure
-from pdt.evaluation.measures.communication import Likelihoods
 from pdt.evaluation.measures.compute import compute_measures
 from pdt.evaluation.protocol.conditions import GENERATED
 from pdt.evaluation.protocol.evidence_gates import (

@@ -3,7 +3,7 @@
 import pytest
 
 from pdt.evaluation.lines.judgments import Judgment
-from pdt.evaluation.lines.results import Raw
+from pdt.evaluation.lines.raw import Raw
 from pdt.evaluation.measures import ownership
 from pdt.evaluation.measures.completion import outline_completion
 from pdt.evaluation.measures.compute import compute_measures

@@ -9,9 +9,10 @@ import pytest
 
 from pdt.chronicle.claims import read_claim
 from pdt.errors import UsageError
-from pdt.evaluation.generate.held_out import HeldOutDocument, held_out
+from pdt.evaluation.generate.held_out import held_out
+from pdt.evaluation.lines.document import HeldOutDocument
 from pdt.evaluation.lines.judgments import Judgment
-from pdt.evaluation.lines.results import Raw
+from pdt.evaluation.lines.raw import Raw
 from pdt.evaluation.lines.written import Written, WrittenLane
 from pdt.evaluation.measures import ownership
 from pdt.evaluation.measures.completion import outline_completion

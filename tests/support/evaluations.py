@@ -7,11 +7,14 @@ from pdt.chronicle import Chronicle
 from pdt.chronicle.dials import turn_dials
 from pdt.chronicle.meter import Meter
 from pdt.config import PdtConfig, edit_config, load_config
-from pdt.evaluation.generate.held_out import HeldOutDocument, held_out
+from pdt.evaluation.generate.held_out import held_out
 from pdt.evaluation.generate.run import Evaluation
-from pdt.evaluation.lines.results import EvaluationSettings, Raw, Results
+from pdt.evaluation.lines.document import HeldOutDocument
+from pdt.evaluation.lines.raw import Raw
 from pdt.evaluation.measures.longform import LongformLimits
 from pdt.evaluation.protocol.conditions import Weights
+from pdt.evaluation.protocol.settings import EvaluationSettings
+from pdt.evaluation.report.results import Results
 from pdt.evaluation.report.write import conclude, write_report
 from pdt.model.build import random_model
 from pdt.model.pdt import ParallelDecoder

@@ -1,6 +1,6 @@
 """One document of four facts, what lanes might write of it, and how a screen might judge that."""
 
-from pdt.evaluation.generate.held_out import HeldOutChoice, HeldOutDocument, HeldOutFact
+from pdt.evaluation.lines.document import HeldOutChoice, HeldOutDocument, HeldOutFact
 from pdt.evaluation.lines.judgments import Judged
 from pdt.evaluation.lines.written import Written, WrittenLane
 

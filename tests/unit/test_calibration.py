@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from pdt.errors import BindingMismatch, ContractBroken, CorruptFile, UsageError
-from pdt.evaluation.generate.held_out import HeldOutDocument, teacher_prose
+from pdt.evaluation.generate.batches import teacher_prose
+from pdt.evaluation.lines.document import HeldOutDocument
 from pdt.evaluation.screens.calibration import (
     Calibration,
     calibrate,

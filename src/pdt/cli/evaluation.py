@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from pdt.evaluation.generate.run import Evaluation
     from pdt.evaluation.generate.workers import Batches, Opened
     from pdt.evaluation.lines.judgments import Screen
-    from pdt.evaluation.lines.results import Raw, Results
+    from pdt.evaluation.lines.raw import Raw
+    from pdt.evaluation.report.results import Results
     from pdt.evaluation.screens.calibration import Calibration
     from pdt.records.batch import RecordShards
 
@@ -71,17 +72,17 @@ def run(
 
     The same command goes on where a killed one stopped.
     """
+    from pdt.evaluation.generate.checkpoints import check_budgets, load_for_evaluation
     from pdt.evaluation.generate.parts import kept_parts
-    from pdt.evaluation.generate.run import Evaluation, load_for_evaluation
+    from pdt.evaluation.generate.run import Evaluation
     from pdt.evaluation.generate.workers import Opened
-    from pdt.evaluation.lines.results import EvaluationSettings
     from pdt.evaluation.protocol.conditions import Weights
     from pdt.evaluation.protocol.scope import decided_settings
+    from pdt.evaluation.protocol.settings import EvaluationSettings
     from pdt.evaluation.report.write import RECORDS, all_met, conclude, write_report
     from pdt.provenance import code_digest, refuse_existing
     from pdt.records.batch import RecordShards
     from pdt.terms import NotesCondition
-    from pdt.training.budget import check_budgets
 
     refuse_existing(out)
     one_of("--plan", plan, ("learned", "oracle"))
@@ -139,7 +140,7 @@ def calibrate(
     """Choose the NLI screen's threshold on teacher prose; it is frozen from then on."""
     from functools import partial
 
-    from pdt.evaluation.generate.held_out import teacher_prose
+    from pdt.evaluation.generate.batches import teacher_prose
     from pdt.evaluation.screens.calibration import calibrate, freeze, refuse_frozen
     from pdt.evaluation.screens.nli import evidence_scores, load_cross_encoder
     from pdt.records.batch import RecordShards
@@ -197,7 +198,7 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """Show the gates of a finished evaluation. Exit code 1 when one is unmet."""
-    from pdt.evaluation.lines.results import read_results
+    from pdt.evaluation.report.results import read_results
     from pdt.evaluation.report.write import all_met
 
     results = read_results(directory)

@@ -74,9 +74,9 @@ def pack(
 
     from pdt.config import edit_config
     from pdt.model.store import load_model, save_model, share_trunk
+    from pdt.model.trained import TRAINED, trained_of
     from pdt.provenance import refuse_existing
     from pdt.tokenizer import find_tokenizer, load_tokenizer
-    from pdt.training.budget import TRAINED, budget_of
 
     refuse_existing(out)
     model = load_model(source)
@@ -94,9 +94,9 @@ def pack(
         model.trunk_identity = replace(model.trunk_identity, source=None)
     else:
         share_trunk(model, trunk_of, dtype, out)
-    budget = budget_of(source)
-    trained = {} if budget is None else {TRAINED: budget.model_dump(mode="json")}
-    save_model(model, out, with_trunk=trunk_of is None, dtype=dtype, inputs=trained)
+    trained = trained_of(source)
+    inputs = {} if trained is None else {TRAINED: trained.model_dump(mode="json")}
+    save_model(model, out, with_trunk=trunk_of is None, dtype=dtype, inputs=inputs)
     print(out)
 
 

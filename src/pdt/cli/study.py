@@ -145,10 +145,10 @@ def states(
     from pdt.errors import UsageError
     from pdt.model.store import load_model
     from pdt.records.batch import RecordShards
+    from pdt.records.fit import check_fit
     from pdt.study.states import keep_states
     from pdt.terms import Split
     from pdt.training.engine import compute_dtype, place_trunk
-    from pdt.training.preflight import check_records
     from pdt.training.ranks import Ranks
     from pdt.training.trunk_cache import TrunkCache
 
@@ -156,7 +156,7 @@ def states(
         raise UsageError(f"There is no part {part} of {parts}. Give --part 1 to {parts}.")
     student = load_model(model)
     shards = RecordShards(records, split=Split.TRAIN)
-    check_records(student, shards)
+    check_fit(shards, student.config, student.tokenizer)
     training, device = student.config.training, Ranks().device
     place_trunk(student, compute_dtype(training.dtype, device), device)  # as a run computes it
     kept = TrunkCache(cache, training.trunk_cache.max_bytes, student)

@@ -48,9 +48,9 @@ def run(
     Metrics go to metrics.jsonl and, for TensorBoard, to tensorboard/ in the run's directory. A
     killed run goes on with --resume.
     """
+    from pdt.lock import hold_run
     from pdt.records.batch import RecordShards
     from pdt.terms import Split
-    from pdt.training.lock import hold_run
     from pdt.training.loop import Trainer
     from pdt.training.preflight import check_stages
     from pdt.training.ranks import Ranks

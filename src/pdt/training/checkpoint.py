@@ -30,12 +30,13 @@ from pdt.model.store import (
     read_binding,
     write_binding,
 )
+from pdt.model.trained import STATE
 from pdt.provenance import check_manifest, read_json_object, write_json, write_manifest
 from pdt.training.curriculum import stages_of
 from pdt.training.engine import Engine
 from pdt.training.optimizer import learned_parameters
 
-MODEL, OPTIMIZER, STATE = "model", "optimizer.safetensors", "state.json"
+MODEL, OPTIMIZER = "model", "optimizer.safetensors"
 RANDOM, MOMENTS = "torch_random_state", ("exp_avg", "exp_avg_sq")
 _FREE = (
     "trunk.source",

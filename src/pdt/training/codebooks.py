@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from pdt.errors import UsageError
+from pdt.model.oracle import oracle_plans
 from pdt.model.pdt import ParallelDecoder
 from pdt.records.batch import RecordShards
-from pdt.training.losses import oracle_plans
 from pdt.training.rollout import roll_out
 
 BATCH = 8

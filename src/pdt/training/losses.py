@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from pdt.model.oracle import oracle_plans
 from pdt.model.pdt import ParallelDecoder, Prompt
 from pdt.model.planner import PlanSet
 from pdt.notes.bus import NotesBus
@@ -45,13 +46,6 @@ class Computed:
     """The share of documents whose learned plans are, as `plans_apart` says."""
     rolled_out: bool = False
     """Were the sections written, or the prompt alone read?"""
-
-
-def oracle_plans(batch: RecordBatch) -> PlanSet:
-    """The teacher's outlines as they are: nodes, validity and order of the record."""
-    return PlanSet(
-        batch.plan_targets_BKNP, batch.node_valid_BKN, -batch.presentation_rank_BK.float()
-    )
 
 
 def compute_losses(

@@ -7,9 +7,10 @@ import shutil
 from pathlib import Path
 
 from pdt.config import PdtConfig
-from pdt.errors import BindingMismatch, ConfigError, UsageError
+from pdt.errors import ConfigError, UsageError
 from pdt.model.pdt import ParallelDecoder
 from pdt.records.batch import RecordShards
+from pdt.records.fit import check_fit
 from pdt.terms import Component
 from pdt.training.curriculum import Stage, stages_of
 from pdt.training.losses import WITHOUT_ROLLOUT
@@ -23,7 +24,7 @@ def check_run(model: ParallelDecoder, shards: RecordShards, run: Path, ranks: in
     """Stages that learn, records of this very model, and room to keep what was learned."""
     check_stages(model.config)
     check_ranks(model.config, ranks)
-    check_records(model, shards)
+    check_fit(shards, model.config, model.tokenizer)
     check_disk(model, run)
 
 
@@ -46,39 +47,6 @@ def _idle(stage: Stage, config: PdtConfig) -> set[Component]:
     if not counted:
         return set(stage.trains)
     return set() if counted - WITHOUT_ROLLOUT else _UPPER & stage.trains
-
-
-def check_records(model: ParallelDecoder, shards: RecordShards) -> None:
-    """Refuse records whose labels or tokens were made for another model. Paper: §4.3."""
-    of, config = shards.config, model.config
-    rows = [
-        ("lanes.count", of.lanes.count, config.lanes.count),
-        ("lanes.block_tokens", of.lanes.block_tokens, config.lanes.block_tokens),
-        ("planner.nodes", of.planner.nodes, config.planner.nodes),
-        ("planner.width", of.planner.width, config.planner.width),
-        ("heads.fact_width", of.heads.fact_width, config.heads.fact_width),
-        ("records.encoder", _encoder(of), _encoder(config)),
-        ("records.node_text", of.records.node_text, config.records.node_text),
-        ("records.projection_seed", of.records.projection_seed, config.records.projection_seed),
-        ("records.prompt_format", of.records.prompt_format, config.records.prompt_format),
-    ]
-    wrong = [row for row in rows if row[1] != row[2]]
-    if wrong:
-        raise BindingMismatch(
-            f"{shards.directory} was compiled for another model.",
-            wrong,
-            "Compile the documents again with this configuration.",
-            sides=("records", "model"),
-        )
-    if model.tokenizer is not None:
-        shards.require_tokenizer(model.tokenizer.sha256)
-    shards.require_vocabulary(config.trunk.shape.vocabulary)
-
-
-def _encoder(config: PdtConfig) -> str:
-    """Which encoder it is, wherever its weights lie."""
-    encoder = config.records.encoder
-    return f"{encoder.kind} {encoder.revision or encoder.name}"
 
 
 def check_ranks(config: PdtConfig, count: int) -> None:

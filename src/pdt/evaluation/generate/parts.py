@@ -14,7 +14,8 @@ from typing import Any
 
 from pdt.binding import refuse_other
 from pdt.errors import CorruptFile
-from pdt.evaluation.lines.results import Raw, read_raw, write_raw
+from pdt.evaluation.lines.raw import Raw, read_raw, write_raw
+from pdt.lock import hold_run
 from pdt.provenance import (
     MANIFEST,
     check_manifest,
@@ -23,7 +24,6 @@ from pdt.provenance import (
     write_json,
     write_manifest,
 )
-from pdt.training.lock import hold_run
 
 BEGUN = "begun.json"
 

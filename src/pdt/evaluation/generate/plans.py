@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import torch
 
+from pdt.model.oracle import oracle_plans
 from pdt.model.pdt import ParallelDecoder, Prompt
 from pdt.model.planner import PlanSet
 from pdt.objective.matching import in_teacher_order, match_plans
 from pdt.records.batch import RecordBatch
-from pdt.training.losses import oracle_plans
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 
-import torch
-
-from pdt.errors import BindingMismatch, UsageError
-from pdt.evaluation.generate.held_out import HeldOutBatch, coined_batches, held_out_batches
+from pdt.evaluation.generate.batches import HeldOutBatch, coined_batches, held_out_batches
+from pdt.evaluation.generate.checkpoints import check_matched
 from pdt.evaluation.generate.latency import measure_execution, peak_memory
 from pdt.evaluation.generate.parts import Parts
 from pdt.evaluation.generate.plans import AddressedPlans, given_plans, learned_plans, read_batch
@@ -20,28 +17,21 @@ from pdt.evaluation.generate.score import Scorer
 from pdt.evaluation.generate.write import draw_words, write_batch
 from pdt.evaluation.lines.execution import Execution, ExecutionRun
 from pdt.evaluation.lines.judgments import Judgment, Screen
-from pdt.evaluation.lines.results import EvaluationSettings, Raw
+from pdt.evaluation.lines.raw import Raw
 from pdt.evaluation.lines.written import Written
 from pdt.evaluation.protocol.conditions import ORACLE, Condition, Weights
 from pdt.evaluation.protocol.scope import judged_by, scope_of, timed_documents
+from pdt.evaluation.protocol.settings import EvaluationSettings
 from pdt.evaluation.screens.calibration import Calibration, check_disjoint
 from pdt.generation.settings import GenerationSettings
 from pdt.model.pdt import ParallelDecoder, Prompt
 from pdt.model.planner import PlanSet
-from pdt.model.store import check_binding
 from pdt.records.batch import RecordShards
-from pdt.terms import NotesCondition
+from pdt.records.fit import check_fit
 from pdt.tokenizer import StudentTokenizer, load_tokenizer
-from pdt.training.preflight import check_records
 
 Progress = Callable[[str, int], None]
 """What is done now, and how many documents more are done with it."""
-UNMATCHED = (
-    "notes.condition", "notes.codebook_start", "trunk.source", "records.", "sources.", "teacher.",
-    "cluster.", "training.watch.", "training.trunk_cache.", "training.recompute",
-    "training.save_steps", "training.keep_checkpoints",
-)  # fmt: skip
-"""May differ between a bus checkpoint and its control: no plan path, objective or budget."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +71,7 @@ class Evaluation:
         self.tokenizer: StudentTokenizer = load_tokenizer(self.shards.config.records.tokenizer)
         self.shards.require_tokenizer(self.tokenizer.sha256)
         for model in self.models.values():
-            check_records(model, self.shards)
+            check_fit(self.shards, model.config, model.tokenizer)
             model.eval()
         if Weights.SELF_ONLY in self.models:
             check_matched(self.models[Weights.BUS], self.models[Weights.SELF_ONLY])
@@ -264,42 +254,3 @@ class Evaluation:
 def _one(plans: PlanSet, document: int) -> PlanSet:
     row = slice(document, document + 1)
     return PlanSet(plans.nodes_BKNP[row], plans.valid_BKN[row], plans.scores_BK[row])
-
-
-def load_for_evaluation(path: Path, condition: NotesCondition) -> tuple[ParallelDecoder, str]:
-    """A model directory or a checkpoint of a run, and the digest that names it."""
-    from pdt.model.store import load_model, model_directory
-    from pdt.provenance import MANIFEST, sha256_file
-
-    directory = model_directory(path)
-    if not directory.is_dir():
-        raise UsageError(f"{path} is not a directory. Give a saved model or a checkpoint.")
-    model = load_model(directory)
-    if model.config.notes.condition is not condition:
-        raise BindingMismatch(
-            f"{directory} was trained under another notes condition.",
-            [("notes.condition", model.config.notes.condition, condition)],
-            "--model takes the bus checkpoint, --self-only the self-only one (§7.1).",
-            sides=("checkpoint", "expected"),
-        )
-    return model, sha256_file(directory / MANIFEST)
-
-
-def check_matched(bus: ParallelDecoder, self_only: ParallelDecoder) -> None:
-    """The control has the same parameters, path and budget; only what a lane may read differs."""
-    check_binding(self_only.config, bus.config, Path("the self-only checkpoint"), free=UNMATCHED)
-    ours, theirs = (
-        {name: tuple(p.shape) for name, p in m.named_parameters()} for m in (bus, self_only)
-    )
-    assert ours == theirs
-    same = all(
-        torch.equal(a, b)
-        for (_, a), (_, b) in zip(bus.trunk.shared(), self_only.trunk.shared(), strict=True)
-    )
-    if not same:
-        raise BindingMismatch(
-            "The self-only checkpoint stands on another trunk.",
-            [("trunk", "other weights", "the bus checkpoint's")],
-            "Train both from one trunk; else the comparison is of trunks.",
-            sides=("self-only", "bus"),
-        )

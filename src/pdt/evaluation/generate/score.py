@@ -9,10 +9,11 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from pdt.evaluation.generate.held_out import HeldOutBatch, HeldOutChoice
+from pdt.evaluation.generate.batches import HeldOutBatch
 from pdt.evaluation.generate.plans import AddressedPlans
 from pdt.evaluation.generate.write import edits_of
-from pdt.evaluation.measures.communication import Likelihoods
+from pdt.evaluation.lines.document import HeldOutChoice
+from pdt.evaluation.lines.likelihoods import Likelihoods
 from pdt.evaluation.protocol.conditions import Condition
 from pdt.generation.interventions import bind
 from pdt.model.cache import LayerMemory, SegmentList

@@ -11,11 +11,12 @@ from pathlib import Path
 
 import torch
 
-from pdt.evaluation.generate.held_out import HeldOutBatch
+from pdt.evaluation.generate.batches import HeldOutBatch
+from pdt.evaluation.generate.checkpoints import load_for_evaluation
 from pdt.evaluation.generate.parts import Parts
-from pdt.evaluation.generate.run import Evaluation, load_for_evaluation
-from pdt.evaluation.lines.results import EvaluationSettings
+from pdt.evaluation.generate.run import Evaluation
 from pdt.evaluation.protocol.conditions import Weights
+from pdt.evaluation.protocol.settings import EvaluationSettings
 from pdt.jobs import run_jobs
 from pdt.records.batch import RecordShards
 from pdt.terms import NotesCondition, Split

@@ -6,8 +6,9 @@ Paper: §7.1, §7.2.
 import random
 from collections.abc import Sequence
 
-from pdt.evaluation.generate.held_out import HeldOutBatch, HeldOutDocument
+from pdt.evaluation.generate.batches import HeldOutBatch
 from pdt.evaluation.generate.plans import AddressedPlans
+from pdt.evaluation.lines.document import HeldOutDocument
 from pdt.evaluation.lines.written import Written, WrittenLane
 from pdt.evaluation.protocol.conditions import MUTATE_OWNER, Condition
 from pdt.generation.events import Done

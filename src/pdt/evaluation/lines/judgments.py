@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from pdt.contract import Contract, Id, Line
-from pdt.evaluation.generate.held_out import HeldOutDocument
+from pdt.evaluation.lines.document import HeldOutDocument
 
 Table = tuple[tuple[int, ...], ...]
 """By physical lane, then fact: 1 or 0."""

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pdt.contract import Contract
-from pdt.evaluation.generate.held_out import HeldOutChoice, HeldOutDocument
+from pdt.evaluation.lines.document import HeldOutChoice, HeldOutDocument
+from pdt.evaluation.lines.likelihoods import Likelihoods
 from pdt.evaluation.lines.written import Written
-from pdt.evaluation.measures.communication import Likelihoods
 
 
 def choice_bits(choice: HeldOutChoice, log_p: Sequence[float]) -> float:

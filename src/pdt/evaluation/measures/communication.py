@@ -9,19 +9,8 @@ Paper: §7.3, Eq. 10.
 
 from collections.abc import Sequence
 
-from pdt.contract import Contract, Id
-from pdt.evaluation.generate.held_out import HeldOutDocument
-
-
-class Likelihoods(Contract):
-    """A line of likelihoods.jsonl: one document, teacher-forced under one condition."""
-
-    condition: Id
-    record_id: Id
-    nll: tuple[tuple[float, ...], ...]
-    """By teacher lane, of every token, EOS included; in nats."""
-    choices: dict[str, tuple[float, ...]]
-    """By dependency, log p of each alternative's first token where the receiver needs it."""
+from pdt.evaluation.lines.document import HeldOutDocument
+from pdt.evaluation.lines.likelihoods import Likelihoods
 
 
 def mean_nll(document: HeldOutDocument, scored: Likelihoods, *, dependency: bool) -> float | None:

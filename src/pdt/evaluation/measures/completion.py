@@ -5,7 +5,7 @@ Paper: Table 3 (outline completion).
 
 from collections.abc import Sequence
 
-from pdt.evaluation.generate.held_out import HeldOutDocument
+from pdt.evaluation.lines.document import HeldOutDocument
 from pdt.evaluation.lines.judgments import Judged
 
 

@@ -7,10 +7,10 @@ Paper: §7.1, §7.2, Table 3.
 
 from collections.abc import Callable, Mapping
 
-from pdt.evaluation.generate.held_out import HeldOutDocument
+from pdt.evaluation.lines.document import HeldOutDocument
 from pdt.evaluation.lines.execution import ONE, PACKED, SERIAL, Execution
 from pdt.evaluation.lines.judgments import Judged
-from pdt.evaluation.lines.results import EvaluationSettings, Raw
+from pdt.evaluation.lines.raw import Raw
 from pdt.evaluation.lines.written import Written
 from pdt.evaluation.measures import ownership
 from pdt.evaluation.measures.bootstrap import Bootstrap, Measure, Values
@@ -18,6 +18,7 @@ from pdt.evaluation.measures.completion import outline_completion
 from pdt.evaluation.measures.longform import is_longform, short_sentence_share
 from pdt.evaluation.measures.notes import agreement_measures, bit_measures, delta_measures
 from pdt.evaluation.protocol.conditions import SWAP
+from pdt.evaluation.protocol.settings import EvaluationSettings
 
 Measures = dict[str, Measure]
 

@@ -5,12 +5,14 @@ Paper: §7.3, Eq. 10, Table 3.
 
 from collections.abc import Callable, Iterable, Mapping
 
-from pdt.evaluation.generate.held_out import HeldOutDocument
-from pdt.evaluation.lines.results import EvaluationSettings, Raw
+from pdt.evaluation.lines.document import HeldOutDocument
+from pdt.evaluation.lines.likelihoods import Likelihoods
+from pdt.evaluation.lines.raw import Raw
 from pdt.evaluation.measures import bits
 from pdt.evaluation.measures.bootstrap import Bootstrap, Measure, Values
-from pdt.evaluation.measures.communication import Likelihoods, mean_nll
+from pdt.evaluation.measures.communication import mean_nll
 from pdt.evaluation.protocol.conditions import BUS, MUTATED, NO_DYNAMIC, SELF_ONLY, SELF_ONLY_FLOOR
+from pdt.evaluation.protocol.settings import EvaluationSettings
 
 Documents = Mapping[str, HeldOutDocument]
 

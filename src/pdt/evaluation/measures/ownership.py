@@ -8,7 +8,7 @@ Paper: §7.1, §7.2, Table 3.
 
 from collections.abc import Collection, Iterable, Sequence
 
-from pdt.evaluation.generate.held_out import HeldOutDocument
+from pdt.evaluation.lines.document import HeldOutDocument
 from pdt.evaluation.lines.judgments import Judged
 
 

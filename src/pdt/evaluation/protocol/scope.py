@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pdt.config import PdtConfig
-from pdt.evaluation.generate.held_out import HeldOutDocument
-from pdt.evaluation.lines.results import EvaluationSettings, Raw
+from pdt.evaluation.lines.document import HeldOutDocument
+from pdt.evaluation.lines.raw import Raw
 from pdt.evaluation.lines.written import Written
 from pdt.evaluation.measures.longform import LongformLimits
 from pdt.evaluation.protocol.conditions import (
@@ -23,6 +23,7 @@ from pdt.evaluation.protocol.conditions import (
     chosen_conditions,
 )
 from pdt.evaluation.protocol.evidence_gates import FEWEST
+from pdt.evaluation.protocol.settings import EvaluationSettings
 
 EXECUTION_DOCUMENTS = FEWEST
 """Each takes seconds of its own; the gate on their speed-up reads a bound."""

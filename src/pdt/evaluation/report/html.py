@@ -10,10 +10,11 @@ from html import escape
 from importlib import resources
 
 from pdt.evaluation.lines.execution import ONE, PACKED, SERIAL
-from pdt.evaluation.lines.results import Raw, Results
+from pdt.evaluation.lines.raw import Raw
 from pdt.evaluation.protocol.conditions import COINED, GENERATED, SCORED
 from pdt.evaluation.protocol.evidence_gates import Verdict
 from pdt.evaluation.report.plots import Bar, bars, trace
+from pdt.evaluation.report.results import Results
 from pdt.evaluation.report.tables import MARK, Table, all_tables, facts_of_run
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 
 from pdt.evaluation.lines.execution import ONE, PACKED, SERIAL
-from pdt.evaluation.lines.results import Raw, Results
+from pdt.evaluation.lines.raw import Raw
 from pdt.evaluation.measures.bootstrap import Measure
 from pdt.evaluation.protocol.conditions import COINED, GENERATED, SCORED, Condition
 from pdt.evaluation.protocol.evidence_gates import Judgement, Verdict
+from pdt.evaluation.report.results import Results
 
 Table = tuple[str, Sequence[str], list[list[str]]]
 """A title, its headings and its rows."""

@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pdt.evaluation.lines.results import RESULTS, EvaluationSettings, Raw, Results, write_raw
+from pdt.evaluation.lines.raw import Raw, write_raw
 from pdt.evaluation.measures.compute import compute_measures
 from pdt.evaluation.protocol.evidence_gates import Judgement, Verdict, judge_gates
+from pdt.evaluation.protocol.settings import EvaluationSettings
 from pdt.evaluation.report.html import render_page
+from pdt.evaluation.report.results import RESULTS, Results
 from pdt.evaluation.report.tables import render_markdown
 from pdt.provenance import atomic_path, new_directory, sha256_json, write_manifest
 

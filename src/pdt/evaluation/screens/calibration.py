@@ -16,7 +16,7 @@ from pydantic import Field
 
 from pdt.contract import Contract, Id, Line, Sha256, parse_contract
 from pdt.errors import ContractBroken, UsageError
-from pdt.evaluation.generate.held_out import HeldOutDocument
+from pdt.evaluation.lines.document import HeldOutDocument
 from pdt.provenance import atomic_path, read_utf8
 from pdt.terms import Split
 

@@ -6,7 +6,7 @@ Paper: §7.2 (a screen beside the NLI cross-encoder, for a corpus whose world st
 from collections.abc import Sequence
 
 from pdt.chronicle.claims import read_claim
-from pdt.evaluation.generate.held_out import HeldOutDocument
+from pdt.evaluation.lines.document import HeldOutDocument
 from pdt.evaluation.lines.judgments import Judged
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from pdt.errors import BindingMismatch, UsageError
-from pdt.evaluation.generate.held_out import HeldOutDocument
+from pdt.evaluation.lines.document import HeldOutDocument
 from pdt.evaluation.lines.judgments import Judged
 from pdt.evaluation.measures.longform import sentences_of
 from pdt.evaluation.screens.calibration import Calibration

@@ -7,12 +7,13 @@ import math
 from collections.abc import Callable, Hashable, Sequence
 from typing import TypeVar
 
-from pdt.evaluation.generate.held_out import HeldOutDocument, with_coined
 from pdt.evaluation.generate.write import draw_words
+from pdt.evaluation.lines.document import HeldOutDocument, with_coined
 from pdt.evaluation.lines.execution import ONE, PACKED, SERIAL
 from pdt.evaluation.lines.judgments import Judgment
-from pdt.evaluation.lines.results import (
-    COINED,
+from pdt.evaluation.lines.likelihoods import Likelihoods
+from pdt.evaluation.lines.raw import (
+    COINED_WORDS,
     DOCUMENTS,
     EXECUTION,
     GENERATIONS,
@@ -20,7 +21,6 @@ from pdt.evaluation.lines.results import (
     LIKELIHOODS,
 )
 from pdt.evaluation.lines.written import EOS, Written
-from pdt.evaluation.measures.communication import Likelihoods
 from pdt.evaluation.protocol.conditions import Condition
 from pdt.evaluation.protocol.scope import judged_by, timed_documents
 from pdt.evaluation.verify.stored_run import StoredRun, changed
@@ -35,7 +35,7 @@ def check_lines(run: StoredRun) -> None:
     documents = {document.record_id: document for document in raw.documents}
     _check_documents(run)
     _check_keys(run)
-    for name, rows in ((GENERATIONS, raw.written), (COINED, raw.coined)):
+    for name, rows in ((GENERATIONS, raw.written), (COINED_WORDS, raw.coined)):
         _check_written(run, name, rows, documents)
     _check_each(
         run, LIKELIHOODS, raw.likelihoods, lambda row: _score_fault(row, documents[row.record_id])
@@ -51,7 +51,7 @@ def check_lines(run: StoredRun) -> None:
 
 def check_texts(run: StoredRun, tokenizer: StudentTokenizer) -> None:
     """Every text is what its tokens say."""
-    for name, rows in ((GENERATIONS, run.raw.written), (COINED, run.raw.coined)):
+    for name, rows in ((GENERATIONS, run.raw.written), (COINED_WORDS, run.raw.coined)):
         _check_each(run, name, rows, lambda row: _text_fault(row, tokenizer))
 
 
@@ -81,7 +81,7 @@ def _check_keys(run: StoredRun) -> None:
     coined = with_coined(raw.documents)
     for name, found, conditions, documents in (
         (GENERATIONS, raw.written, scope.written, raw.documents),
-        (COINED, raw.coined, scope.coined, coined),
+        (COINED_WORDS, raw.coined, scope.coined, coined),
         (LIKELIHOODS, raw.likelihoods, scope.scored, raw.documents),
     ):
         asked = [(c.name, document.record_id) for document in documents for c in conditions]
@@ -158,7 +158,7 @@ def _check_written(
             (condition.weights, condition.oracle, row.record_id), before
         ):
             return "has its plan on other lanes than another line of its checkpoint"
-        if row.forced != (draw_words([document], seed)[0] if name == COINED else None):
+        if row.forced != (draw_words([document], seed)[0] if name == COINED_WORDS else None):
             return f"does not force the words that the seed {seed} draws"
         return None
 

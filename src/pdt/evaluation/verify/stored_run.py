@@ -10,29 +10,15 @@ from typing import Any
 from pdt.config import PdtConfig, validate_config
 from pdt.contract import parse_contract
 from pdt.errors import ConfigError, ContractBroken, CorruptFile, UsageError
-from pdt.evaluation.lines.results import (
-    AGAIN,
-    COINED,
-    DOCUMENTS,
-    EXECUTION,
-    GENERATIONS,
-    JUDGMENTS,
-    LIKELIHOODS,
-    RESULTS,
-    Raw,
-    Results,
-    read_raw,
-    read_results,
-)
+from pdt.evaluation.lines.raw import AGAIN, RAW_FILES, Raw, read_raw
 from pdt.evaluation.protocol.conditions import Weights
 from pdt.evaluation.protocol.scope import Scope, decided_settings, scope_of
+from pdt.evaluation.report.results import RESULTS, Results, read_results
 from pdt.evaluation.report.write import MADE_BY, MARKDOWN, PAGE, RECORDS, checkpoints, made_from
 from pdt.evaluation.screens.calibration import Calibration
 from pdt.provenance import MANIFEST, check_manifest, code_revision, read_json_object
 
-FILES = (
-    DOCUMENTS, GENERATIONS, COINED, JUDGMENTS, LIKELIHOODS, EXECUTION, RESULTS, MARKDOWN, PAGE,
-)  # fmt: skip
+FILES = (*RAW_FILES, RESULTS, MARKDOWN, PAGE)
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,10 @@ Paper: §7.2, Table 3.
 from dataclasses import dataclass
 from pathlib import Path
 
-from pdt.evaluation.lines.results import JUDGMENTS, RESULTS, Results
+from pdt.evaluation.lines.raw import JUDGMENTS
 from pdt.evaluation.measures.compute import Measures, compute_measures
 from pdt.evaluation.protocol.evidence_gates import judge_gates
+from pdt.evaluation.report.results import RESULTS, Results
 from pdt.evaluation.report.write import renderings
 from pdt.evaluation.screens.calibration import check_disjoint
 from pdt.evaluation.screens.exact import ExactScreen

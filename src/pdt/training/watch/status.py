@@ -6,9 +6,9 @@ from typing import Literal
 
 from pdt.config import PdtConfig, validate_config
 from pdt.errors import CorruptFile, PdtError, UsageError
+from pdt.lock import is_held
 from pdt.provenance import MANIFEST, check_manifest, read_json_object
 from pdt.training.curriculum import stages_of
-from pdt.training.lock import is_held
 from pdt.training.watch.metrics import EVALUATION, STEP, Metrics, losses_of, read_metrics
 from pdt.training.watch.pace import Pace
 

@@ -1,4 +1,4 @@
-"""One process at a time trains in a run directory; the lock ends as the process does."""
+"""One process at a time works in a run directory; the lock ends as the process does."""
 
 import fcntl
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ def hold_run(
 
 
 def is_held(run: Path) -> bool:
-    """Is some process training there now?"""
+    """Is some process at work there now?"""
     if not (run / LOCK).is_file():
         return False
     with (run / LOCK).open("r") as file:

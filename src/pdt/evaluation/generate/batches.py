@@ -1,0 +1,90 @@
+"""The held-out documents of a corpus in batches, with their padded tensors.
+
+Paper: §7.1.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from pdt.contract import parse_contract
+from pdt.errors import UsageError
+from pdt.evaluation.generate.held_out import held_out
+from pdt.evaluation.lines.document import HeldOutDocument, with_coined
+from pdt.records.batch import RecordBatch, RecordShards, collate
+from pdt.teacher.document import TaughtDocument
+from pdt.tokenizer import StudentTokenizer
+
+
+@dataclass(frozen=True)
+class HeldOutBatch:
+    """Documents with their padded tensors."""
+
+    documents: tuple[HeldOutDocument, ...]
+    records: RecordBatch
+
+
+def held_out_batches(
+    shards: RecordShards, tokenizer: StudentTokenizer, *, documents: int, size: int
+) -> list[HeldOutBatch]:
+    """The first `documents` of the corpus, in batches."""
+    rows = list(_first_rows(shards, documents))
+    if len(rows) < 2:
+        raise UsageError(
+            f"{shards.directory} holds {len(rows)} documents of the split {shards.split}; an "
+            "evaluation needs two or more.\nWrite a corpus of that split and compile it, or give "
+            "--split."
+        )
+    return _batches([(held_out(row, tokenizer), row) for row in rows], size)
+
+
+def coined_batches(
+    shards: RecordShards, tokenizer: StudentTokenizer, *, documents: int, size: int
+) -> list[HeldOutBatch]:
+    """Those of the same documents in which something is coined."""
+    pairs = [(held_out(row, tokenizer), row) for row in _first_rows(shards, documents)]
+    if not with_coined([document for document, _ in pairs]):
+        return []
+    return _batches([pair for pair in pairs if pair[0].choices], size)
+
+
+def teacher_prose(
+    shards: RecordShards, tokenizer: StudentTokenizer, *, documents: int
+) -> list[tuple[HeldOutDocument, list[str]]]:
+    """Documents with the teacher's own sections, for calibration."""
+    prose = []
+    for row in _first_rows(shards, documents):
+        taught = parse_contract(TaughtDocument, row["document"], where=row["record_id"])
+        texts = [section.text for section in taught.answer.sections]
+        prose.append((held_out(row, tokenizer), texts))
+    return prose
+
+
+def _batches(
+    pairs: Sequence[tuple[HeldOutDocument, dict[str, Any]]], size: int
+) -> list[HeldOutBatch]:
+    return [
+        HeldOutBatch(
+            tuple(document for document, _ in pairs[start:end]),
+            collate([row for _, row in pairs[start:end]]),
+        )
+        for start, end in pairwise(batch_borders(len(pairs), size))
+    ]
+
+
+def batch_borders(documents: int, size: int) -> list[int]:
+    """As even as can be, and never of one document: notes are exchanged inside a batch."""
+    count = max(1, min(-(-documents // size), documents // 2))
+    return [round(n * documents / count) for n in range(count + 1)]
+
+
+def _first_rows(shards: RecordShards, documents: int) -> Iterator[dict[str, Any]]:
+    taken = 0
+    for shard in shards.shards:
+        for row in shard.rows():
+            if taken == documents:
+                return
+            if shards.split is None or row["split"] == shards.split:
+                taken += 1
+                yield row

@@ -1,0 +1,35 @@
+"""The settings of one evaluation, as they are stored.
+
+Paper: §7.1.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from pdt.contract import Contract, Id, Index
+from pdt.evaluation.measures.longform import LongformLimits
+
+
+class EvaluationSettings(Contract):
+    """What was asked for; the same settings on the same files give the same numbers."""
+
+    documents: Annotated[int, Field(ge=2)] = 256
+    """Held-out documents that were judged, the first of the corpus."""
+    batch: Annotated[int, Field(ge=2)] = 32
+    """Documents that are written side by side."""
+    plan: Literal["learned", "oracle"] = "learned"
+    """The plan that every condition but `oracle` starts from."""
+    conditions: tuple[Id, ...] = ()
+    """Which ones ran; empty for all."""
+    screen: Literal["exact", "nli"] = "exact"
+    """The screen whose judgments the tables use."""
+    nli_documents: Index = 32
+    """How many documents the NLI screen judges beside the exact one."""
+    max_tokens: Annotated[int, Field(ge=1)] = 1000
+    longform: LongformLimits
+    block_tokens: Annotated[int, Field(ge=1)]
+    window_blocks: Annotated[int, Field(ge=1)]
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
+    resamples: Annotated[int, Field(ge=100)] = 10_000
+    confidence: Annotated[float, Field(gt=0, lt=1)] = 0.95
