@@ -95,12 +95,12 @@ def test_a_mutated_code_is_another_row_of_the_codebook_at_one_address(
     codes = torch.tensor([[[1, 2], [3, 4], [5, 6]]])
     note = NoteBlock(codes, vq.decode(codes), torch.ones(1, 3, dtype=torch.bool))
     bus = NotesBus(3).commit(0, note).commit(1, note)
-    edited = MutateCode(0, producer=1, block=1, codes_M=(0, 7)).edit_bus(bus, vq.decode)
+    edited = MutateCode(producer=1, block=1, codes_M=(0, 7)).edit_bus(bus, vq.decode)
     assert edited.blocks[0] is bus.blocks[0]
     assert edited.blocks[1].codes_BKM.tolist() == [[[1, 2], [0, 7], [5, 6]]]
     assert torch.equal(edited.blocks[1].vectors_BKE, vq.decode(edited.blocks[1].codes_BKM))
     assert torch.equal(edited.blocks[1].vectors_BKE[:, [0, 2]], note.vectors_BKE[:, [0, 2]])
-    half = MutateCode(0, producer=1, block=1, book_size=8).edit_bus(bus, vq.decode)
+    half = MutateCode(producer=1, block=1, book_size=8).edit_bus(bus, vq.decode)
     assert half.blocks[1].codes_BKM[0, 1].tolist() == [7, 0]
 
 
@@ -178,10 +178,10 @@ def test_one_node_is_replaced_dropped_or_set_and_no_other(model: ParallelDecoder
     assert changed.nonzero().tolist() == [[0, 0, 2]]
     (drop,) = edits("drop-node:2.1")
     assert (~drop.edit_plans(plans).valid_BKN).nonzero().tolist() == [[0, 2, 1]]
-    put = SetNode(0, 1, 0, tuple([0.5] * 16)).edit_plans(plans).nodes_BKNP
+    put = SetNode(1, 0, tuple([0.5] * 16)).edit_plans(plans).nodes_BKNP
     assert (put != nodes).any(-1).nonzero().tolist() == [[0, 1, 0]]
     with pytest.raises(UsageError, match="16 numbers, got 3"):
-        SetNode(0, 1, 0, (1.0, 2.0, 3.0)).edit_plans(plans)
+        SetNode(1, 0, (1.0, 2.0, 3.0)).edit_plans(plans)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ Paper: §7.1, §7.3.
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -26,7 +26,7 @@ Decode = Callable[[Tensor], Tensor]
 class Intervention:
     """The identity; each kind overrides the value it edits."""
 
-    from_block: int = 0
+    from_block: int = field(default=0, kw_only=True)
     """First block that is written under the edit."""
 
     def edit_plans(self, plans: PlanSet) -> PlanSet:
@@ -37,6 +37,10 @@ class Intervention:
 
     def edit_may_read(self, may_read_KK: Tensor) -> Tensor:
         return may_read_KK
+
+    def lane_after(self, lane: int) -> int:
+        """Where the plan of a lane stands under the edit."""
+        return lane
 
     def lanes(self) -> tuple[int, ...]:
         """Lane indices it names, to be checked against the model."""
@@ -64,6 +68,9 @@ class SwapPlans(Intervention):
             scores_BK=plans.scores_BK[:, lane_of_new],
             validity_BKN=None,
         )
+
+    def lane_after(self, lane: int) -> int:
+        return {self.a: self.b, self.b: self.a}.get(lane, lane)
 
     def lanes(self) -> tuple[int, ...]:
         return (self.a, self.b)
@@ -318,23 +325,26 @@ def _optional_int(text: str | None) -> int | None:
 
 def _mutation(block: int, producer: str, codes: str | None) -> MutateCode:
     given = tuple(int(code) for code in codes.split(",")) if codes else None
-    return MutateCode(0, int(producer), block, given)
+    return MutateCode(int(producer), block, given)
 
 
 _GRAMMAR: dict[str, tuple[str, Callable[..., Intervention]]] = {
-    "swap-plans": (r"(\d+),(\d+)", lambda at, a, b: SwapPlans(at, int(a), int(b))),
-    "zero-plan": (r"(\d*)", lambda at, lane: ZeroPlan(at, _optional_int(lane))),
+    "swap-plans": (r"(\d+),(\d+)", lambda at, a, b: SwapPlans(int(a), int(b), from_block=at)),
+    "zero-plan": (r"(\d*)", lambda at, lane: ZeroPlan(_optional_int(lane), from_block=at)),
     "replace-node": (
         r"(\d+)\.(\d+)=(\d+)\.(\d+)",
-        lambda at, *numbers: ReplaceNode(at, *(int(n) for n in numbers)),
+        lambda at, *numbers: ReplaceNode(*(int(n) for n in numbers), from_block=at),
     ),
-    "drop-node": (r"(\d+)\.(\d+)", lambda at, lane, node: DropNode(at, int(lane), int(node))),
-    "remove-notes": (r"(\d*)", lambda at, lane: RemoveNotes(at, _optional_int(lane))),
+    "drop-node": (
+        r"(\d+)\.(\d+)",
+        lambda at, lane, node: DropNode(int(lane), int(node), from_block=at),
+    ),
+    "remove-notes": (r"(\d*)", lambda at, lane: RemoveNotes(_optional_int(lane), from_block=at)),
     "mutate-code": (r"(\d+)(?:=(\d+(?:,\d+)*))?", _mutation),
-    "exchange-notes": (r"", lambda at: ExchangeNotes(at)),
-    "scramble-notes": (r"(\d*)", lambda at, seed: ScrambleNotes(at, int(seed or 0))),
-    "close-gate": (r"", lambda at: CloseNoteGate(at)),
-    "block-reader": (r"(\d+)", lambda at, lane: BlockReader(at, int(lane))),
+    "exchange-notes": (r"", lambda at: ExchangeNotes(from_block=at)),
+    "scramble-notes": (r"(\d*)", lambda at, seed: ScrambleNotes(int(seed or 0), from_block=at)),
+    "close-gate": (r"", lambda at: CloseNoteGate(from_block=at)),
+    "block-reader": (r"(\d+)", lambda at, lane: BlockReader(int(lane), from_block=at)),
 }
 
 

@@ -19,7 +19,7 @@ from pdt.evaluation.lines.execution import Execution, ExecutionRun
 from pdt.evaluation.lines.judgments import Judgment, Screen
 from pdt.evaluation.lines.raw import Raw
 from pdt.evaluation.lines.written import Written
-from pdt.evaluation.protocol.conditions import ORACLE, Condition, Weights
+from pdt.evaluation.protocol.conditions import Condition, Weights
 from pdt.evaluation.protocol.scope import judged_by, scope_of, timed_documents
 from pdt.evaluation.protocol.settings import EvaluationSettings
 from pdt.evaluation.screens.calibration import Calibration, check_disjoint
@@ -209,7 +209,7 @@ class Evaluation:
             self.tokenizer,
             batch,
             condition,
-            given_plans(batch.records) if condition is ORACLE else ready.plans,
+            given_plans(batch.records) if condition.oracle else ready.plans,
             self.writing,
             read=ready.read,
             words=words,

@@ -11,7 +11,6 @@ from torch import Tensor
 
 from pdt.evaluation.generate.batches import HeldOutBatch
 from pdt.evaluation.generate.plans import AddressedPlans
-from pdt.evaluation.generate.write import edits_of
 from pdt.evaluation.lines.document import HeldOutChoice
 from pdt.evaluation.lines.likelihoods import Likelihoods
 from pdt.evaluation.protocol.conditions import Condition
@@ -43,8 +42,9 @@ class Scorer:
     def score(self, condition: Condition) -> list[Likelihoods]:
         """Teacher-force every section on its own lane under the condition. Paper: §7.3."""
         model, documents = self.model, self.batch.documents
-        owners = tuple(document.dependency_owner or 0 for document in documents)
-        edits = bind(edits_of(condition, owners), model)
+        own = [range(model.config.lanes.count)] * len(documents)  # in the teacher's order
+        edits = bind(condition.edits_on(documents, own), model)
+        assert not any(edit.from_block for edit in edits), "a rollout has one plan from end to end"
         plans = self._plans
         table = visibility_table(model.config.notes.condition, model.config.lanes.count)
         for edit in edits:

@@ -10,31 +10,14 @@ from pdt.evaluation.generate.batches import HeldOutBatch
 from pdt.evaluation.generate.plans import AddressedPlans
 from pdt.evaluation.lines.document import HeldOutDocument
 from pdt.evaluation.lines.written import Written, WrittenLane
-from pdt.evaluation.protocol.conditions import MUTATE_OWNER, Condition
+from pdt.evaluation.protocol.conditions import Condition
 from pdt.generation.events import Done
-from pdt.generation.interventions import Intervention, MutateProducers, parse_intervention
 from pdt.generation.lane import Continuations
 from pdt.generation.ledger import Ledger
 from pdt.generation.loop import start
 from pdt.generation.settings import GenerationSettings
 from pdt.model.pdt import ParallelDecoder, Prompt
 from pdt.tokenizer import StudentTokenizer
-
-
-def attacked(batch: HeldOutBatch, lane_of_plan: Sequence[Sequence[int]]) -> tuple[int, ...]:
-    """The producer that a code mutation hits: the lane of the first dependency's owner, or 0."""
-    return tuple(
-        lanes[document.dependency_owner] if document.dependency_owner is not None else 0
-        for document, lanes in zip(batch.documents, lane_of_plan, strict=True)
-    )
-
-
-def edits_of(condition: Condition, producers: tuple[int, ...]) -> list[Intervention]:
-    """The interventions of a condition; `producers` is the lane attacked in each document."""
-    return [
-        MutateProducers(0, producers) if edit == MUTATE_OWNER else parse_intervention(edit)
-        for edit in condition.edits
-    ]
 
 
 def write_batch(
@@ -55,7 +38,7 @@ def write_batch(
         _prompts(batch),
         settings,
         tokenizer=tokenizer,
-        interventions=edits_of(condition, attacked(batch, before)),
+        interventions=condition.edits_on(batch.documents, before),
         plans=addressed.plans,
         read=read,
         continuations=None if words is None else _continuations(batch, before, words),

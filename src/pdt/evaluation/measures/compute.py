@@ -121,7 +121,7 @@ def _note_addresses(
 ) -> None:
     """Recall of the facts whose plans stand on D1 and D2: where they went, and where they were."""
     before = written.unmoved_lane_of_plan
-    plans = {plan for plan, lane in enumerate(before) if lane in SWAP.swapped}
+    plans = {plan for plan, lane in enumerate(before) if SWAP.lane_after(lane) != lane}
     name = written.record_id
     if written.condition == "swap":
         moved = ownership.owner_recall(document, judged, written.lane_of_plan, plans)

@@ -11,9 +11,17 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from pdt.errors import UsageError
-
-MUTATE_OWNER = "mutate-owner"
-"""Every note of the lane that owns the document's first dependency carries other codes."""
+from pdt.evaluation.lines.document import HeldOutDocument
+from pdt.evaluation.protocol.edits import DocumentEdit, MutateOwner
+from pdt.generation.interventions import (
+    CloseNoteGate,
+    ExchangeNotes,
+    Intervention,
+    RemoveNotes,
+    ScrambleNotes,
+    SwapPlans,
+    ZeroPlan,
+)
 
 
 class Weights(StrEnum):
@@ -32,35 +40,41 @@ class Condition:
     weights: Weights = Weights.BUS
     oracle: bool = False
     """The teacher's plans, whatever plan the evaluation is about."""
-    edits: tuple[str, ...] = ()
-    """Interventions as `pdt generate --intervene` takes them, or `MUTATE_OWNER`."""
-    swapped: tuple[int, ...] = ()
-    """Physical lanes whose plans change places."""
+    edits: tuple[Intervention | DocumentEdit, ...] = ()
+
+    def edits_on(
+        self, documents: Sequence[HeldOutDocument], lane_of_plan: Sequence[Sequence[int]]
+    ) -> list[Intervention]:
+        """Its edits for these documents, whose teacher outlines stand on these lanes."""
+        return [
+            edit if isinstance(edit, Intervention) else edit.on(documents, lane_of_plan)
+            for edit in self.edits
+        ]
 
     def lane_after(self, lane: int) -> int:
         """Where the plan of a physical lane stands under this condition."""
-        if lane not in self.swapped:
-            return lane
-        first, second = self.swapped
-        return second if lane == first else first
+        for edit in self.edits:
+            if isinstance(edit, Intervention):
+                lane = edit.lane_after(lane)
+        return lane
 
 
 ORACLE = Condition("oracle", "oracle plan", oracle=True)
 LEARNED = Condition("learned", "learned plan")
-ZERO = Condition("zero", "zero plan", edits=("zero-plan",))
-SWAP = Condition("swap", "D1/D2 swap", edits=("swap-plans:0,1",), swapped=(0, 1))
-NO_DYNAMIC = Condition("no_dynamic", "notes removed", edits=("remove-notes",))
+ZERO = Condition("zero", "zero plan", edits=(ZeroPlan(),))
+SWAP = Condition("swap", "D1/D2 swap", edits=(SwapPlans(0, 1),))
+NO_DYNAMIC = Condition("no_dynamic", "notes removed", edits=(RemoveNotes(),))
 SELF_ONLY = Condition("self_only", "self-only", weights=Weights.SELF_ONLY)
 SELF_ONLY_FLOOR = Condition(
     "self_only_no_dynamic",
     "self-only, notes removed",
     weights=Weights.SELF_ONLY,
-    edits=("remove-notes",),
+    edits=(RemoveNotes(),),
 )
-MUTATED = Condition("mutated", "one producer's codes", edits=(MUTATE_OWNER,))
-EXCHANGED = Condition("exchanged", "another document's notes", edits=("exchange-notes",))
-SCRAMBLED = Condition("scrambled", "scrambled directions", edits=("scramble-notes",))
-CLOSED = Condition("closed_gate", "closed note gate", edits=("close-gate",))
+MUTATED = Condition("mutated", "one producer's codes", edits=(MutateOwner(),))
+EXCHANGED = Condition("exchanged", "another document's notes", edits=(ExchangeNotes(),))
+SCRAMBLED = Condition("scrambled", "scrambled directions", edits=(ScrambleNotes(),))
+CLOSED = Condition("closed_gate", "closed note gate", edits=(CloseNoteGate(),))
 
 GENERATED = (
     ORACLE, LEARNED, ZERO, SWAP, NO_DYNAMIC, SELF_ONLY, MUTATED, EXCHANGED, SCRAMBLED, CLOSED,
