@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from pdt.evaluation.generate.run import Evaluation
-from pdt.evaluation.screens.exact import ExactScreen
+from pdt.evaluation.generate.runs import Runs
 from pdt.records.batch import RecordShards
 from tests.support.evaluations import (
     Ran,
     chronicle_shards,
+    judged_exactly,
     small_models,
     small_settings,
     write_small,
@@ -26,12 +26,10 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> RecordShards:
 @pytest.fixture(scope="session")
 def ran(corpus: RecordShards, tmp_path_factory: pytest.TempPathFactory) -> Ran:
     torch.manual_seed(0)
-    evaluation = Evaluation(
-        corpus, small_models(), small_settings(corpus.config), {"exact": ExactScreen()}
-    )
-    raw = evaluation.run(*evaluation.batches())
+    runs = Runs(corpus, small_models(), small_settings(corpus.config))
+    raw = judged_exactly(runs)
     out = tmp_path_factory.mktemp("result") / "out"
-    return raw, write_small(out, evaluation), out
+    return raw, write_small(out, runs, raw), out
 
 
 @pytest.fixture

@@ -14,21 +14,29 @@ from pdt.config import edit_config
 from pdt.errors import BindingMismatch, UsageError
 from pdt.evaluation.generate.checkpoints import check_budgets
 from pdt.evaluation.generate.parts import Parts, kept_parts
-from pdt.evaluation.generate.run import Evaluation
+from pdt.evaluation.generate.runs import Runs
 from pdt.evaluation.lines.execution import PACKED
 from pdt.evaluation.lines.raw import Raw, read_raw, write_raw
 from pdt.evaluation.measures.longform import LongformLimits
 from pdt.evaluation.protocol.conditions import COINED, GENERATED, SCORED, Weights
-from pdt.evaluation.report.html import render_page
+from pdt.evaluation.report.html import render_html
 from pdt.evaluation.report.results import read_results
 from pdt.evaluation.screens.exact import ExactScreen
+from pdt.evaluation.screens.judge import check_screens
 from pdt.evaluation.verify.verify import verify_results
 from pdt.lock import hold_run
 from pdt.model.build import random_model
 from pdt.model.store import save_model
 from pdt.provenance import write_manifest
 from pdt.records.batch import RecordShards
-from tests.support.evaluations import Ran, small_config, small_models, small_settings, write_small
+from tests.support.evaluations import (
+    Ran,
+    judged_exactly,
+    small_config,
+    small_models,
+    small_settings,
+    write_small,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -49,9 +57,9 @@ def test_a_killed_evaluation_goes_on_to_the_same_numbers(
 
         monkeypatch.setattr(Parts, "write", write)
         torch.manual_seed(0)
-        evaluation = Evaluation(corpus, small_models(), settings, {"exact": ExactScreen()})
-        with kept_parts(out, of) as evaluation.parts:
-            return evaluation.run(*evaluation.batches())
+        runs = Runs(corpus, small_models(), settings)
+        with kept_parts(out, of) as runs.parts:
+            return judged_exactly(runs)
 
     whole = run("")
     parts, begun = list(made), tmp_path / ".out.begun"
@@ -138,18 +146,18 @@ def test_an_owner_that_writes_the_cue_coins_the_drawn_word(corpus: RecordShards)
     from pdt.generation.loop import start
     from pdt.generation.settings import GenerationSettings
 
-    evaluation = Evaluation(corpus, small_models(), small_settings(corpus.config), {})
-    batch = evaluation.batches()[1][0]
+    runs = Runs(corpus, small_models(), small_settings(corpus.config))
+    batch = runs.coined[0]
     document, choice = batch.documents[0], batch.documents[0].choices[0]
     word = draw_words([document], 0)[0][choice.choice_id]
     tokens = choice.alternative_tokens[choice.alternatives.index(word)]
     cue = list(choice.cue_tokens)
     rules: list[dict[tuple[int, ...], tuple[int, ...]]] = [{choice.cue_tokens: tokens}, {}, {}]
     generation = start(
-        evaluation.models[Weights.BUS],
+        runs.models[Weights.BUS],
         [[5, 6, 7]],
         GenerationSettings(max_tokens=12, stop_at_eos=False),
-        tokenizer=evaluation.tokenizer,
+        tokenizer=runs.tokenizer,
         forced=[[cue, cue, cue]],
         continuations=[rules],
     )
@@ -173,9 +181,9 @@ def test_a_checkpoint_without_a_planner_is_judged_on_the_teachers_plans(
         conditions=("oracle", "swap"),
     )
     models = {Weights.BUS: small_models()[Weights.BUS]}
-    evaluation = Evaluation(corpus, models, settings, {"exact": ExactScreen()})
-    raw = evaluation.run(*evaluation.batches())
-    results = write_small(tmp_path / "out", evaluation)
+    runs = Runs(corpus, models, settings)
+    raw = judged_exactly(runs)
+    results = write_small(tmp_path / "out", runs, raw)
     assert verify_results(tmp_path / "out").results == results
     assert {row.condition for row in raw.written} == {"oracle", "swap"}
     assert "oracle_swap.retained" in results.measures
@@ -215,7 +223,7 @@ def test_the_page_is_whole_alone_and_escapes_what_was_written(ran: Ran) -> None:
     lanes = list(raw.written[0].lanes)
     lanes[0] = lanes[0].model_copy(update={"text": "<script>alert(1)</script>"})
     first = raw.written[0].model_copy(update={"lanes": tuple(lanes)})
-    page = render_page(results, replace(raw, written=[first, *raw.written[1:]]))
+    page = render_html(results, replace(raw, written=[first, *raw.written[1:]]))
     assert "<script" not in page
     assert "&lt;script&gt;" in page
     assert "http:" not in page and "https:" not in page and "src=" not in page
@@ -233,7 +241,7 @@ def test_a_self_only_control_must_match_the_bus_checkpoint(
     models = small_models()
     models[Weights.SELF_ONLY] = random_model(small_config("notes.condition=self_only", other))
     with pytest.raises(BindingMismatch, match=other.partition("=")[0]):
-        Evaluation(corpus, models, small_settings(corpus.config), {})
+        Runs(corpus, models, small_settings(corpus.config))
 
 
 @pytest.mark.paper("Table 3")
@@ -261,19 +269,17 @@ def test_models_are_compared_after_as_many_steps_on_the_same_records(tmp_path: P
 def test_what_a_screen_cannot_read_is_refused_before_anything_is_written(
     corpus: RecordShards, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    evaluation = Evaluation(
-        corpus, small_models(), small_settings(corpus.config), {"exact": ExactScreen()}
-    )
+    runs = Runs(corpus, small_models(), small_settings(corpus.config))
     monkeypatch.setattr("pdt.chronicle.claims.CATEGORIES", ())
     read_claim.cache_clear()
     with pytest.raises(UsageError, match="--screen nli"):
-        evaluation.batches()
+        check_screens([ExactScreen()], runs.documents, lanes=3)
 
 
 def test_a_condition_that_cannot_run_is_refused_by_name(corpus: RecordShards) -> None:
     settings = small_settings(corpus.config, plan="oracle", conditions=("learned",))
     with pytest.raises(UsageError, match="leave out --plan oracle"):
-        Evaluation(corpus, small_models(), settings, {})
+        Runs(corpus, small_models(), settings)
 
 
 def pdt(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -233,6 +233,10 @@ FORGERIES: dict[str, tuple[Forgery, str]] = {
     "more bits": (more_bits, "does not give .* 2.h alternatives"),
     "an exact judgment hidden": (nli_hides_an_exact_judgment, "has no line of exact oracle"),
     "nli unasked": (judged_by_nli, "is of no such run: nli"),
+    "a screen of nobody": (
+        lambda s: with_settings(s, screen="guess"),
+        "there is no screen 'guess'",
+    ),
     "nli without its file": (nli_is_chosen, "the screen nli judged without a calibration"),
     "cells above one": (cells_above_one, "is not a table of lanes and facts"),
     "calibrated on it": (calibrated_on_what_it_judges, "were calibrated on"),

@@ -12,14 +12,15 @@ from typing import TypeVar
 import pytest
 
 from pdt.errors import PdtError
-from pdt.evaluation.generate.run import Evaluation
-from pdt.evaluation.generate.workers import Opened, measure_parts
+from pdt.evaluation.generate.open import Asked
+from pdt.evaluation.generate.parts import Parts
+from pdt.evaluation.generate.runs import Runs
+from pdt.evaluation.generate.workers import measure_parts
 from pdt.evaluation.lines.raw import Raw, read_raw
 from pdt.evaluation.protocol.conditions import Weights
 from pdt.evaluation.verify.verify import verify_results
 from pdt.model.store import save_model
 from pdt.records.batch import RecordShards
-from pdt.terms import Split
 from tests.support.evaluations import small_models, small_settings
 
 pytestmark = pytest.mark.slow
@@ -104,8 +105,7 @@ def test_a_worker_that_dies_is_said_in_two_lines_and_its_batches_are_kept(
 
 
 def test_a_worker_that_cannot_start_says_why(corpus: RecordShards, tmp_path: Path) -> None:
-    evaluation = Evaluation(corpus, small_models(), small_settings(corpus.config), {})
-    gone = {Weights.BUS: tmp_path / "gone"}
-    opened = Opened(corpus.directory, Split.TEST, gone, evaluation.settings, tmp_path)
+    runs = Runs(corpus, small_models(), small_settings(corpus.config), parts=Parts(tmp_path))
+    asked = Asked(corpus.directory, {Weights.BUS: tmp_path / "gone"})
     with pytest.raises(PdtError, match="gone is not a directory"):
-        measure_parts(evaluation, evaluation.batches(), opened, workers=1)
+        measure_parts(runs, asked, workers=1)

@@ -75,7 +75,7 @@ def test_every_contrast_has_its_sign_and_its_sides() -> None:
         "sibling.other_nll": 0.0,
         "execution.rounds_ratio": 1 / 3,
         "execution.speedup": 5 / 2,
-        "screens.agreement": 23 / 24,
+        "screens.nli_agrees": 23 / 24,
         "screens.nli_finds": 6 / 7,
         "screens.nli_false_alarms": 0.0,
     }

@@ -8,7 +8,7 @@ from pdt.chronicle.dials import turn_dials
 from pdt.chronicle.meter import Meter
 from pdt.config import PdtConfig, edit_config, load_config
 from pdt.evaluation.generate.held_out import held_out
-from pdt.evaluation.generate.run import Evaluation
+from pdt.evaluation.generate.runs import Runs
 from pdt.evaluation.lines.document import HeldOutDocument
 from pdt.evaluation.lines.raw import Raw
 from pdt.evaluation.measures.longform import LongformLimits
@@ -16,6 +16,8 @@ from pdt.evaluation.protocol.conditions import Weights
 from pdt.evaluation.protocol.settings import EvaluationSettings
 from pdt.evaluation.report.results import Results
 from pdt.evaluation.report.write import conclude, write_report
+from pdt.evaluation.screens.exact import ExactScreen
+from pdt.evaluation.screens.judge import judge
 from pdt.model.build import random_model
 from pdt.model.pdt import ParallelDecoder
 from pdt.records.batch import RecordShards
@@ -99,21 +101,28 @@ def small_models() -> dict[Weights, ParallelDecoder]:
     return {Weights.BUS: bus, Weights.SELF_ONLY: control}
 
 
-def write_small(out: Path, evaluation: Evaluation) -> Results:
-    """The result directory of an evaluation that has run, as `pdt eval run` writes it."""
-    settings = evaluation.settings
-    digests = {weights.value: str(n) * 64 for n, weights in enumerate(evaluation.models)}
+def judged_exactly(runs: Runs) -> Raw:
+    """Everything that these runs measure, with the exact screen's judgments."""
+    raw = runs.measure_all()
+    raw.judgments += judge([ExactScreen()], raw, runs.settings)
+    return raw
+
+
+def write_small(out: Path, runs: Runs, raw: Raw) -> Results:
+    """The result directory of runs that gave these lines, as `pdt eval run` writes it."""
+    settings = runs.settings
+    digests = {weights.value: str(n) * 64 for n, weights in enumerate(runs.models)}
     lengths = {"min": settings.longform.tokens, "max": settings.max_tokens}
     corpus = edit_config(
-        evaluation.shards.config, [f"records.limits.section_tokens={lengths}"], where="test"
+        runs.shards.config, [f"records.limits.section_tokens={lengths}"], where="test"
     )
     config = {
         "settings": settings.model_dump(mode="json"),
-        "model": evaluation.models[Weights.BUS].config.model_dump(mode="json"),
+        "model": runs.models[Weights.BUS].config.model_dump(mode="json"),
         "records": corpus.model_dump(mode="json"),
         "calibration": None,
     }
     inputs = {"records": "9" * 64, **digests}
-    results = conclude(evaluation.raw, settings, config=config, inputs=inputs)
-    write_report(out, evaluation.raw, results, config=config, inputs=inputs)
+    results = conclude(raw, settings, config=config, inputs=inputs)
+    write_report(out, raw, results, config=config, inputs=inputs)
     return results

@@ -1,7 +1,7 @@
 """One document of four facts, what lanes might write of it, and how a screen might judge that."""
 
 from pdt.evaluation.lines.document import HeldOutChoice, HeldOutDocument, HeldOutFact
-from pdt.evaluation.lines.judgments import Judged
+from pdt.evaluation.lines.judgments import LaneFacts
 from pdt.evaluation.lines.written import Written, WrittenLane
 
 IDENTITY = (0, 1, 2)
@@ -54,9 +54,9 @@ def judged(
     stated: list[list[int]],
     mentioned: list[list[int]] | None = None,
     false: list[list[int]] | None = None,
-) -> Judged:
+) -> LaneFacts:
     nothing = [[0] * 4 for _ in range(3)]
-    return Judged(
+    return LaneFacts(
         stated_KF=stated, mentioned_KF=mentioned or stated, hard_negative_KF=false or nothing
     )
 

@@ -1,6 +1,8 @@
 """`pdt eval`: run the protocol on a checkpoint, read its report."""
 
 import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,19 +11,12 @@ from rich.console import Console
 from rich.table import Table
 
 from pdt.cli.options import AsJson, Out, Seed
+from pdt.evaluation.protocol.settings import MOST_DOCUMENTS
 from pdt.terms import Split
 
 if TYPE_CHECKING:
-    from pdt.evaluation.generate.run import Evaluation
-    from pdt.evaluation.generate.workers import Batches, Opened
-    from pdt.evaluation.lines.judgments import Screen
-    from pdt.evaluation.lines.raw import Raw
+    from pdt.evaluation.generate.runs import Watch
     from pdt.evaluation.report.results import Results
-    from pdt.evaluation.screens.calibration import Calibration
-    from pdt.records.batch import RecordShards
-
-MOST_DOCUMENTS = 256
-"""Unless --documents says so."""
 
 app = typer.Typer(help="Judge a checkpoint by the paper's protocol.", no_args_is_help=True)
 
@@ -72,58 +67,30 @@ def run(
 
     The same command goes on where a killed one stopped.
     """
-    from pdt.evaluation.generate.checkpoints import check_budgets, load_for_evaluation
-    from pdt.evaluation.generate.parts import kept_parts
-    from pdt.evaluation.generate.run import Evaluation
-    from pdt.evaluation.generate.workers import Opened
+    from pdt.evaluation.evaluate import evaluate
+    from pdt.evaluation.generate.open import Asked
     from pdt.evaluation.protocol.conditions import Weights
-    from pdt.evaluation.protocol.scope import decided_settings
-    from pdt.evaluation.protocol.settings import EvaluationSettings
-    from pdt.evaluation.report.write import RECORDS, all_met, conclude, write_report
-    from pdt.provenance import code_digest, refuse_existing
-    from pdt.records.batch import RecordShards
-    from pdt.terms import NotesCondition
+    from pdt.evaluation.report.write import all_met
+    from pdt.evaluation.screens.screen import ScreenChoice
 
-    refuse_existing(out)
     one_of("--plan", plan, ("learned", "oracle"))
-    one_of("--screen", screen, ("exact", "nli"))
-    screens, frozen = _screens(screen, nli, calibration)
-    shards = RecordShards(records, split=split)
-    bus, digest = load_for_evaluation(model, NotesCondition.BUS)
-    models, digests, places = {Weights.BUS: bus}, {"bus": digest}, {Weights.BUS: model}
-    if self_only is not None:
-        control, digest = load_for_evaluation(self_only, NotesCondition.SELF_ONLY)
-        check_budgets(model, self_only)
-        models[Weights.SELF_ONLY], digests["self_only"] = control, digest
-        places[Weights.SELF_ONLY] = self_only
-    settings = EvaluationSettings.model_validate(
-        {
-            "documents": _documents(shards, documents),
+    control = {} if self_only is None else {Weights.SELF_ONLY: self_only}
+    asked = Asked(
+        records,
+        {Weights.BUS: model, **control},
+        split=split,
+        screens=ScreenChoice(screen, nli, calibration),
+        documents=documents,
+        settings={
             "batch": batch,
             "plan": plan,
             "conditions": tuple(conditions or ()),
-            "screen": screen,
             "seed": seed,
             "resamples": resamples,
-        }
-        | decided_settings(shards.config, bus.config)
+        },
     )
-    config = {
-        "settings": settings.model_dump(mode="json"),
-        "model": bus.config.model_dump(mode="json"),
-        "records": shards.config.model_dump(mode="json"),
-        "calibration": None if frozen is None else frozen.model_dump(mode="json"),
-    }
-    inputs = {RECORDS: shards.digest, **digests}
-    evaluation = Evaluation(shards, models, settings, screens, calibration=frozen)
-    batches = evaluation.batches()
-    texts = [document.text_sha256 for some in batches for b in some for document in b.documents]
-    what = {"config": config, "inputs": inputs, "documents": texts, "code": code_digest()}
-    with kept_parts(out, what) as evaluation.parts:
-        opened = Opened(records, split, places, settings, evaluation.parts.directory)
-        raw = _with_progress(evaluation, batches, opened, workers)
-        results = conclude(raw, settings, config=config, inputs=inputs)
-        write_report(out, raw, results, config=config, inputs=inputs)
+    with _progress() as watched:
+        results = evaluate(asked, out, workers=workers, watched=watched)
     _show(results, out, as_json)
     if not all_met(results.gates):
         raise typer.Exit(1)
@@ -240,20 +207,6 @@ def verify(
         print(line)
 
 
-def _documents(shards: "RecordShards", asked: int | None) -> int:
-    """How many there will be: asking for more than there are is a mistake, not a wish."""
-    from pdt.errors import UsageError
-
-    there = len(shards)
-    if there < max(2, asked or 2):
-        raise UsageError(
-            f"{shards.directory} holds {there} documents of the split {shards.split}; "
-            f"{asked or 'two or more'} are asked for.\n"
-            "Write a larger corpus of that split and compile it, or give --split or --documents."
-        )
-    return asked or min(there, MOST_DOCUMENTS)
-
-
 def one_of(flag: str, value: str, known: tuple[str, ...]) -> None:
     from pdt.errors import UsageError
 
@@ -261,31 +214,9 @@ def one_of(flag: str, value: str, known: tuple[str, ...]) -> None:
         raise UsageError(f"{flag} is {value!r}; give {' or '.join(known)}.")
 
 
-def _screens(
-    screen: str, nli: str | None, calibration: Path | None
-) -> "tuple[dict[str, Screen], Calibration | None]":
-    """The screens that were asked for; an NLI screen needs its frozen threshold."""
-    from pdt.errors import UsageError
-    from pdt.evaluation.screens.calibration import read_calibration
-    from pdt.evaluation.screens.exact import ExactScreen
-    from pdt.evaluation.screens.nli import NliScreen, load_cross_encoder
-
-    screens: dict[str, Screen] = {} if screen == "nli" else {"exact": ExactScreen()}
-    if nli is None and calibration is None and screen != "nli":
-        return screens, None
-    if nli is None or calibration is None:
-        raise UsageError(
-            "The NLI screen needs both --nli and --calibration.\n"
-            "`pdt eval calibrate` makes the calibration from teacher prose."
-        )
-    frozen = read_calibration(calibration)
-    screens["nli"] = NliScreen(load_cross_encoder(nli), frozen)
-    return screens, frozen
-
-
-def _with_progress(
-    evaluation: "Evaluation", batches: "Batches", opened: "Opened", workers: int
-) -> "Raw":
+@contextmanager
+def _progress() -> "Iterator[Callable[[int], Watch]]":
+    """A bar that begins again with every count of runs to come."""
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -294,23 +225,18 @@ def _with_progress(
         TimeRemainingColumn,
     )
 
-    from pdt.evaluation.generate.workers import measure_parts
-
     columns = (
         TextColumn("{task.description:<40}"), BarColumn(), MofNCompleteColumn(),
         TimeRemainingColumn(),
     )  # fmt: skip
     with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("reading", total=evaluation.steps(*batches))
+        task = bar.add_task("reading", total=None)
 
-        def progress(label: str, documents: int) -> None:
-            bar.update(task, description=label, advance=documents)
+        def watched(runs: int) -> "Watch":
+            bar.reset(task, total=runs)
+            return lambda label, done: bar.update(task, description=label, advance=done)
 
-        evaluation.progress = progress
-        if workers > 1:
-            measure_parts(evaluation, batches, opened, workers=workers)
-            bar.reset(task)  # what they measured is read in a moment
-        return evaluation.run(*batches)
+        yield watched
 
 
 def _show(results: "Results", out: Path, as_json: bool) -> None:

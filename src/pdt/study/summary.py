@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pdt.contract import Contract, Line, Sha256
 from pdt.errors import ContractBroken
-from pdt.evaluation.protocol.evidence_gates import Judgement, Verdict
+from pdt.evaluation.protocol.evidence_gates import MeasuredGate, Verdict
 from pdt.evaluation.report.tables import MARK, gate_row
 from pdt.evaluation.report.write import RECORDS
 from pdt.evaluation.verify.verify import verify_results
@@ -18,7 +18,7 @@ SUMMARY, PAGE = "summary.json", "study.md"
 class GateOverSeeds(Contract):
     """One row of Table 3 in every seed."""
 
-    judged: tuple[Judgement, ...]
+    judged: tuple[MeasuredGate, ...]
 
     @property
     def verdict(self) -> Verdict:

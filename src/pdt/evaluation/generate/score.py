@@ -23,7 +23,7 @@ from pdt.notes.visibility import visibility_table
 from pdt.objective.token import token_nll
 from pdt.training.rollout import roll_out
 
-DIGITS = 6
+NLL_DIGITS = 6
 """Of a stored likelihood, in nats."""
 
 
@@ -116,4 +116,4 @@ class _ScoreChoices:
 
 
 def _rounded(values: Tensor) -> tuple[float, ...]:
-    return tuple(round(value, DIGITS) for value in values.tolist())
+    return tuple(round(value, NLL_DIGITS) for value in values.tolist())

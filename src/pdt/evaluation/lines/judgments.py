@@ -4,25 +4,23 @@ Paper: §7.2.
 """
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from pdt.contract import Contract, Id, Line
-from pdt.evaluation.lines.document import HeldOutDocument
 
-Table = tuple[tuple[int, ...], ...]
+TableKF = tuple[tuple[int, ...], ...]
 """By physical lane, then fact: 1 or 0."""
 
 
-class Judged(Contract):
-    """One document under one condition, as a screen sees it."""
+class LaneFacts(Contract):
+    """Which facts of a document stand in which lane, as a screen sees it."""
 
-    stated_KF: Table
+    stated_KF: TableKF
     """The lane says the fact."""
-    mentioned_KF: Table
+    mentioned_KF: TableKF
     """The lane says it or refers to it, value included."""
-    hard_negative_KF: Table
+    hard_negative_KF: TableKF
     """The lane says the altered claim."""
-    altered_KF: Table | None = None
+    altered_KF: TableKF | None = None
     """The lane speaks of it with a value that is not the source's, where a screen can tell."""
 
     @classmethod
@@ -32,10 +30,10 @@ class Judged(Contract):
         mentioned_FK: Sequence[Sequence[bool]],
         hard_negative_FK: Sequence[Sequence[bool]],
         altered_FK: Sequence[Sequence[bool]] | None = None,
-    ) -> "Judged":
+    ) -> "LaneFacts":
         """From tables that go fact by fact."""
 
-        def turned(table: Sequence[Sequence[bool]]) -> Table:
+        def turned(table: Sequence[Sequence[bool]]) -> TableKF:
             return tuple(tuple(int(cell) for cell in lane) for lane in zip(*table, strict=True))
 
         return cls(
@@ -52,12 +50,4 @@ class Judgment(Contract):
     screen: Line
     condition: Id
     record_id: Id
-    judged: Judged
-
-
-class Screen(Protocol):
-    """Anything that decides which facts a lane holds."""
-
-    name: str
-
-    def judge(self, document: HeldOutDocument, lanes: Sequence[str]) -> Judged: ...
+    judged: LaneFacts

@@ -6,11 +6,11 @@ Paper: Table 3 (outline completion).
 from collections.abc import Sequence
 
 from pdt.evaluation.lines.document import HeldOutDocument
-from pdt.evaluation.lines.judgments import Judged
+from pdt.evaluation.lines.judgments import LaneFacts
 
 
 def outline_completion(
-    document: HeldOutDocument, judged: Judged, lane_of_plan: Sequence[int]
+    document: HeldOutDocument, judged: LaneFacts, lane_of_plan: Sequence[int]
 ) -> float | None:
     """The share of plan nodes with owned facts whose facts are all stated at their address.
 

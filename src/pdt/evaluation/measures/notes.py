@@ -7,26 +7,26 @@ from collections.abc import Callable, Iterable, Mapping
 
 from pdt.evaluation.lines.document import HeldOutDocument
 from pdt.evaluation.lines.likelihoods import Likelihoods
-from pdt.evaluation.lines.raw import Raw
 from pdt.evaluation.measures import bits
-from pdt.evaluation.measures.bootstrap import Bootstrap, Measure, Values
+from pdt.evaluation.measures.bootstrap import Values
 from pdt.evaluation.measures.communication import mean_nll
+from pdt.evaluation.measures.evidence import Evidence, Measured
 from pdt.evaluation.protocol.conditions import BUS, MUTATED, NO_DYNAMIC, SELF_ONLY, SELF_ONLY_FLOOR
-from pdt.evaluation.protocol.settings import EvaluationSettings
 
 Documents = Mapping[str, HeldOutDocument]
 
 
-def delta_measures(raw: Raw, documents: Documents, boot: Bootstrap) -> dict[str, Measure | None]:
+def delta_measures(evidence: Evidence) -> Measured:
     """Eq. 10 for every condition against the intact bus, and bus against self-only."""
-    rows = _by_condition(raw.likelihoods)
+    documents, boot = evidence.documents, evidence.boot
+    rows = _by_condition(evidence.raw.likelihoods)
 
     def nll(condition: str, judged: Documents, *, dependency: bool) -> dict[str, float]:
         return _measured(
             rows.get(condition, {}), lambda d, row: mean_nll(d, row, dependency=dependency), judged
         )
 
-    measures: dict[str, Measure | None] = {}
+    measures: Measured = {}
     for condition in rows:
         judged = {n: _judged_under(condition, d) for n, d in documents.items()}
         at = nll(condition, judged, dependency=True)
@@ -49,12 +49,13 @@ def delta_measures(raw: Raw, documents: Documents, boot: Bootstrap) -> dict[str,
     return measures
 
 
-def bit_measures(raw: Raw, documents: Documents, boot: Bootstrap) -> dict[str, Measure | None]:
+def bit_measures(evidence: Evidence) -> Measured:
     """h, what was received of it, and its share, for every condition."""
-    if not any(d.choices for d in documents.values()) or not raw.likelihoods:
+    documents, boot = evidence.documents, evidence.boot
+    rows = _by_condition(evidence.raw.likelihoods)
+    if not any(d.choices for d in documents.values()) or not rows:
         return {}
-    rows = _by_condition(raw.likelihoods)
-    measures: dict[str, Measure | None] = {"bits.h": boot.mean(_entropy(documents))}
+    measures: Measured = {"bits.h": boot.mean(_entropy(documents))}
     for condition in rows:
         judged = {n: _judged_under(condition, d) for n, d in documents.items()}
         own = condition in (SELF_ONLY.name, SELF_ONLY_FLOOR.name)
@@ -70,13 +71,12 @@ def bit_measures(raw: Raw, documents: Documents, boot: Bootstrap) -> dict[str, M
     return measures
 
 
-def agreement_measures(
-    raw: Raw, settings: EvaluationSettings, documents: Documents, boot: Bootstrap
-) -> dict[str, Measure | None]:
+def agreement_measures(evidence: Evidence) -> Measured:
     """Owner and receiver in free generation, with the owner's word drawn uniformly."""
+    settings, boot = evidence.settings, evidence.boot
     rates: dict[str, dict[str, dict[str, float]]] = {}
-    for written in raw.coined:
-        document = _judged_under(written.condition, documents[written.record_id])
+    for written in evidence.raw.coined:
+        document = _judged_under(written.condition, evidence.documents[written.record_id])
         found = [
             bits.agreement(
                 choice,

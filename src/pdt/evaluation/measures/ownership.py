@@ -6,27 +6,29 @@ physical lane that holds the outline of teacher lane k under the condition (its 
 Paper: §7.1, §7.2, Table 3.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from pdt.evaluation.lines.document import HeldOutDocument
-from pdt.evaluation.lines.judgments import Judged
+from pdt.evaluation.lines.document import HeldOutDocument, HeldOutFact
+from pdt.evaluation.lines.judgments import LaneFacts
 
 
 def owner_recall(
     document: HeldOutDocument,
-    judged: Judged,
+    judged: LaneFacts,
     lane_of_plan: Sequence[int],
-    plans: Collection[int] | None = None,
+    only: Callable[[HeldOutFact], bool] = lambda fact: True,
 ) -> float | None:
-    """The share of facts stated at their owner's address; `plans` restricts it to some owners."""
+    """The share of facts stated at their owner's address; `only` restricts it to some facts."""
     return _share(
         judged.stated_KF[lane_of_plan[fact.owner_lane]][number]
         for number, fact in enumerate(document.facts)
-        if plans is None or fact.owner_lane in plans
+        if only(fact)
     )
 
 
-def leakage(document: HeldOutDocument, judged: Judged, lane_of_plan: Sequence[int]) -> float | None:
+def leakage(
+    document: HeldOutDocument, judged: LaneFacts, lane_of_plan: Sequence[int]
+) -> float | None:
     """Of all lanes and facts they neither own nor may mention, the share that is there."""
     return _share(
         judged.mentioned_KF[address][number]
@@ -37,7 +39,7 @@ def leakage(document: HeldOutDocument, judged: Judged, lane_of_plan: Sequence[in
 
 
 def reference_recall(
-    document: HeldOutDocument, judged: Judged, lane_of_plan: Sequence[int]
+    document: HeldOutDocument, judged: LaneFacts, lane_of_plan: Sequence[int]
 ) -> float | None:
     """Of the references the teacher made, the share that the same lanes make."""
     return _share(
@@ -47,13 +49,13 @@ def reference_recall(
     )
 
 
-def hard_negative_rate(judged: Judged) -> float | None:
+def hard_negative_rate(judged: LaneFacts) -> float | None:
     """The share of lanes and altered claims in which the lane says the falsehood."""
     return _share(cell for lane in judged.hard_negative_KF for cell in lane)
 
 
 def altered_rate(
-    document: HeldOutDocument, judged: Judged, lane_of_plan: Sequence[int]
+    document: HeldOutDocument, judged: LaneFacts, lane_of_plan: Sequence[int]
 ) -> float | None:
     """The share of facts that their owner tells with a value the source does not give."""
     if judged.altered_KF is None:
@@ -64,7 +66,7 @@ def altered_rate(
     )
 
 
-def duplication(document: HeldOutDocument, judged: Judged) -> float | None:
+def duplication(document: HeldOutDocument, judged: LaneFacts) -> float | None:
     """The share of facts that two lanes or more state."""
     return _share(
         sum(lane[number] for lane in judged.stated_KF) > 1 for number in range(len(document.facts))

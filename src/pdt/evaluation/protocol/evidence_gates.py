@@ -79,8 +79,8 @@ class Question(Contract):
     gates: tuple[EvidenceGate, ...]
 
 
-class Judgement(Contract):
-    """A gate with what was measured."""
+class MeasuredGate(Contract):
+    """A gate with what was measured, and the verdict."""
 
     question: Line
     gate: EvidenceGate
@@ -94,10 +94,10 @@ def registered_questions() -> tuple[Question, ...]:
     return tuple(Question.model_validate(row) for row in yaml.safe_load(text))
 
 
-def judge_gates(measures: Mapping[str, Measure]) -> tuple[Judgement, ...]:
+def judge_gates(measures: Mapping[str, Measure]) -> tuple[MeasuredGate, ...]:
     """Every gate of Table 3 against the measures of one evaluation. Paper: Table 3."""
     return tuple(
-        Judgement(
+        MeasuredGate(
             question=row.question,
             gate=gate,
             measure=measures.get(gate.measure),

@@ -10,11 +10,14 @@ from pydantic import Field
 from pdt.contract import Contract, Id, Index
 from pdt.evaluation.measures.longform import LongformLimits
 
+MOST_DOCUMENTS = 256
+"""Unless more are asked for."""
+
 
 class EvaluationSettings(Contract):
     """What was asked for; the same settings on the same files give the same numbers."""
 
-    documents: Annotated[int, Field(ge=2)] = 256
+    documents: Annotated[int, Field(ge=2)] = MOST_DOCUMENTS
     """Held-out documents that were judged, the first of the corpus."""
     batch: Annotated[int, Field(ge=2)] = 32
     """Documents that are written side by side."""
@@ -22,7 +25,7 @@ class EvaluationSettings(Contract):
     """The plan that every condition but `oracle` starts from."""
     conditions: tuple[Id, ...] = ()
     """Which ones ran; empty for all."""
-    screen: Literal["exact", "nli"] = "exact"
+    screen: Id = "exact"
     """The screen whose judgments the tables use."""
     nli_documents: Index = 32
     """How many documents the NLI screen judges beside the exact one."""

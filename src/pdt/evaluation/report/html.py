@@ -21,7 +21,7 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 CLASS = {Verdict.MET: "met", Verdict.UNMET: "unmet", Verdict.NOT_MEASURED: "open"}
 
 
-def render_page(results: Results, raw: Raw) -> str:
+def render_html(results: Results, raw: Raw) -> str:
     """The whole page."""
     style = (resources.files("pdt.evaluation.report") / "html.css").read_text(encoding="utf-8")
     facts = "".join(

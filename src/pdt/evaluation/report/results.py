@@ -10,7 +10,7 @@ from pdt.contract import Contract, Line, Sha256
 from pdt.errors import CorruptFile
 from pdt.evaluation.lines.raw import read_contract
 from pdt.evaluation.measures.bootstrap import Measure
-from pdt.evaluation.protocol.evidence_gates import Judgement
+from pdt.evaluation.protocol.evidence_gates import MeasuredGate
 from pdt.evaluation.protocol.settings import EvaluationSettings
 
 RESULTS = "results.json"
@@ -26,7 +26,7 @@ class Results(Contract):
     made_from: Sha256
     """Of the config and inputs that the manifest names."""
     measures: dict[str, Measure]
-    gates: tuple[Judgement, ...]
+    gates: tuple[MeasuredGate, ...]
 
 
 def read_results(directory: Path) -> Results:

@@ -6,8 +6,9 @@ from pdt.evaluation.lines.execution import ONE, PACKED, SERIAL
 from pdt.evaluation.lines.raw import Raw
 from pdt.evaluation.measures.bootstrap import Measure
 from pdt.evaluation.protocol.conditions import COINED, GENERATED, SCORED, Condition
-from pdt.evaluation.protocol.evidence_gates import Judgement, Verdict
+from pdt.evaluation.protocol.evidence_gates import MeasuredGate, Verdict
 from pdt.evaluation.report.results import Results
+from pdt.evaluation.screens.registry import SCREENS
 
 Table = tuple[str, Sequence[str], list[list[str]]]
 """A title, its headings and its rows."""
@@ -46,7 +47,7 @@ def with_n(shown: str, measure: Measure | None) -> str:
     return shown if measure is None else f"{shown[:-1]}; n = {measure.documents})"
 
 
-def gate_row(judged: Judgement, documents: int) -> list[str]:
+def gate_row(judged: MeasuredGate, documents: int) -> list[str]:
     """Question, name, measured, asked for, source, verdict; n where it is not all `documents`."""
     gate, measure = judged.gate, judged.measure
     sign, threshold = gate.threshold
@@ -100,15 +101,7 @@ def all_tables(results: Results, raw: Raw) -> list[Table]:
             ],
         ),
         _execution(results, raw),
-        (
-            "Two screens on the same lanes and facts",
-            ("measure", "share"),
-            [
-                ["the two agree", percent(measures.get("screens.agreement"))],
-                ["NLI finds what is there", percent(measures.get("screens.nli_finds"))],
-                ["NLI sees what is not there", percent(measures.get("screens.nli_false_alarms"))],
-            ],
-        ),
+        _screens(results),
     ]
 
 
@@ -197,6 +190,23 @@ def _execution(results: Results, raw: Raw) -> Table:
     speedup = plain(results.measures.get("execution.speedup"), 2)
     title = f"Parallel execution; packed is {speedup} times as fast as serial"
     return title, ("way", "rounds", "seconds", "tokens/s"), rows
+
+
+def _screens(results: Results) -> Table:
+    """A screen that judged beside the chosen one."""
+    kinds = (
+        ("agrees", "{} agrees"),
+        ("finds", "{} finds what is there"),
+        ("false_alarms", "{} sees what is not there"),
+    )
+    rows = [
+        [words.format(screen.name), percent(measure)]
+        for screen in SCREENS
+        for kind, words in kinds
+        if (measure := results.measures.get(f"screens.{screen.name}_{kind}")) is not None
+    ]
+    title = f"Screens beside {results.settings.screen}, on the same lanes and facts"
+    return title, ("measure", "share"), rows
 
 
 def facts_of_run(results: Results, raw: Raw) -> list[str]:

@@ -9,9 +9,9 @@ from typing import Any
 
 from pdt.evaluation.lines.raw import Raw, write_raw
 from pdt.evaluation.measures.compute import compute_measures
-from pdt.evaluation.protocol.evidence_gates import Judgement, Verdict, judge_gates
+from pdt.evaluation.protocol.evidence_gates import MeasuredGate, Verdict, judge_gates
 from pdt.evaluation.protocol.settings import EvaluationSettings
-from pdt.evaluation.report.html import render_page
+from pdt.evaluation.report.html import render_html
 from pdt.evaluation.report.results import RESULTS, Results
 from pdt.evaluation.report.tables import render_markdown
 from pdt.provenance import atomic_path, new_directory, sha256_json, write_manifest
@@ -51,7 +51,7 @@ def renderings(results: Results, raw: Raw) -> dict[str, str]:
     return {
         RESULTS: results.model_dump_json(indent=2) + "\n",
         MARKDOWN: render_markdown(results, raw),
-        PAGE: render_page(results, raw),
+        PAGE: render_html(results, raw),
     }
 
 
@@ -65,5 +65,5 @@ def write_report(out: Path, raw: Raw, results: Results, *, config: object, input
         write_manifest(work, made_by=MADE_BY, config=config, inputs=inputs)
 
 
-def all_met(gates: tuple[Judgement, ...]) -> bool:
+def all_met(gates: tuple[MeasuredGate, ...]) -> bool:
     return all(gate.verdict is Verdict.MET for gate in gates)

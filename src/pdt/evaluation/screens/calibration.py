@@ -9,11 +9,11 @@ Paper: §7.2.
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 import numpy as np
-from pydantic import Field
 
+from pdt.config.node import Share
 from pdt.contract import Contract, Id, Line, Sha256, parse_contract
 from pdt.errors import ContractBroken, UsageError
 from pdt.evaluation.lines.document import HeldOutDocument
@@ -22,7 +22,6 @@ from pdt.terms import Split
 
 Scores = Callable[[Sequence[str], Sequence[str]], list[list[float]]]
 """From claims and lanes to a score by claim and lane."""
-Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class CalibrationDocument(Contract):

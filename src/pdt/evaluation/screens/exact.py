@@ -4,18 +4,26 @@ Paper: §7.2 (a screen beside the NLI cross-encoder, for a corpus whose world st
 """
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from pdt.chronicle.claims import read_claim
 from pdt.evaluation.lines.document import HeldOutDocument
-from pdt.evaluation.lines.judgments import Judged
+from pdt.evaluation.lines.judgments import LaneFacts
+from pdt.evaluation.screens.screen import ScreenChoice
 
 
 class ExactScreen:
     """Judges Chronicle documents."""
 
-    name = "exact"
+    name: ClassVar[str] = "exact"
+    calibrated: ClassVar[bool] = False
+    calibration = None
 
-    def judge(self, document: HeldOutDocument, lanes: Sequence[str]) -> Judged:
+    @classmethod
+    def opened(cls, choice: ScreenChoice) -> "ExactScreen | None":
+        return cls() if choice.name == cls.name else None
+
+    def judge(self, document: HeldOutDocument, lanes: Sequence[str]) -> LaneFacts:
         """Which facts each physical lane states or mentions, and which falsehoods."""
         texts = [" ".join(text.split()) for text in lanes]
         stated, mentioned, false, altered = [], [], [], []
@@ -33,4 +41,4 @@ class ExactScreen:
                     for text in texts
                 ]
             )
-        return Judged.of_facts(stated, mentioned, false, altered)
+        return LaneFacts.of_facts(stated, mentioned, false, altered)

@@ -9,13 +9,14 @@ Paper: §7.2.
 import hashlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from pdt.errors import BindingMismatch, UsageError
 from pdt.evaluation.lines.document import HeldOutDocument
-from pdt.evaluation.lines.judgments import Judged
+from pdt.evaluation.lines.judgments import LaneFacts
 from pdt.evaluation.measures.longform import sentences_of
-from pdt.evaluation.screens.calibration import Calibration
+from pdt.evaluation.screens.calibration import Calibration, read_calibration
+from pdt.evaluation.screens.screen import ScreenChoice
 from pdt.provenance import sha256_file
 
 CANONICAL_NAME = "cross-encoder/nli-deberta-v3-base"
@@ -159,7 +160,8 @@ def _passages(text: str) -> Iterator[str]:
 class NliScreen:
     """A cross-encoder with its frozen threshold."""
 
-    name = "nli"
+    name: ClassVar[str] = "nli"
+    calibrated: ClassVar[bool] = True
 
     def __init__(self, encoder: CrossEncoder, calibration: Calibration) -> None:
         if calibration.encoder != encoder.identity:
@@ -169,9 +171,23 @@ class NliScreen:
                 "Scores of two models do not compare. Calibrate this one, once.",
                 sides=("calibration", "screen"),
             )
-        self._encoder, self.calibration = encoder, calibration
+        self._encoder = encoder
+        self.calibration: Calibration = calibration
 
-    def judge(self, document: HeldOutDocument, lanes: Sequence[str]) -> Judged:
+    @classmethod
+    def opened(cls, choice: ScreenChoice) -> "NliScreen | None":
+        """Beside the chosen screen too, where its model and its frozen threshold are given."""
+        if choice.encoder is None and choice.calibration is None and choice.name != cls.name:
+            return None
+        if choice.encoder is None or choice.calibration is None:
+            raise UsageError(
+                "The NLI screen needs both --nli and --calibration.\n"
+                "`pdt eval calibrate` makes the calibration from teacher prose."
+            )
+        frozen = read_calibration(choice.calibration)
+        return cls(load_cross_encoder(choice.encoder), frozen)
+
+    def judge(self, document: HeldOutDocument, lanes: Sequence[str]) -> LaneFacts:
         """A text screen cannot tell a statement from a mention; both are `there`."""
         threshold = self.calibration.threshold
         claims = [fact.statement for fact in document.facts]
@@ -179,4 +195,4 @@ class NliScreen:
         scores = evidence_scores(self._encoder, [*claims, *negatives], lanes)
         there = [[score >= threshold for score in row] for row in scores]
         held, false = there[: len(claims)], there[len(claims) :]
-        return Judged.of_facts(held, held, false)
+        return LaneFacts.of_facts(held, held, false)

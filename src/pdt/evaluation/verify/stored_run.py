@@ -16,6 +16,7 @@ from pdt.evaluation.protocol.scope import Scope, decided_settings, scope_of
 from pdt.evaluation.report.results import RESULTS, Results, read_results
 from pdt.evaluation.report.write import MADE_BY, MARKDOWN, PAGE, RECORDS, checkpoints, made_from
 from pdt.evaluation.screens.calibration import Calibration
+from pdt.evaluation.screens.registry import SCREENS
 from pdt.provenance import MANIFEST, check_manifest, code_revision, read_json_object
 
 FILES = (*RAW_FILES, RESULTS, MARKDOWN, PAGE)
@@ -34,13 +35,13 @@ class StoredRun:
     corpus: PdtConfig
     """Of the records it was judged on."""
     calibration: Calibration | None
-    """Of the NLI screen, where it judged."""
+    """Of the screen that needs one, where it judged."""
 
     @property
     def screens(self) -> list[str]:
         """Those that judged: the chosen one, and a calibrated one beside it."""
-        beside = set() if self.calibration is None else {"nli"}
-        return sorted({self.results.settings.screen, *beside})
+        kinds = [] if self.calibration is None else [kind for kind in SCREENS if kind.calibrated]
+        return sorted({self.results.settings.screen, *(kind.name for kind in kinds)})
 
 
 def read_stored_run(directory: Path) -> StoredRun:
@@ -122,12 +123,16 @@ def _calibration(config: dict[str, Any], where: Path) -> Calibration | None:
 
 
 def _check_settings(run: StoredRun) -> None:
-    """What corpus and checkpoint decide is as their configs say, and an NLI screen has its file."""
+    """What corpus and checkpoint decide is as their configs say; a screen has its calibration."""
     settings = run.results.settings
     for name, decided in decided_settings(run.corpus, run.model).items():
         if getattr(settings, name) != decided:
             raise changed(
                 run.directory / RESULTS, f"{name} is not {decided}, as the stored config says"
             )
-    if settings.screen == "nli" and run.calibration is None:
-        raise changed(run.directory / MANIFEST, "the screen nli judged without a calibration")
+    kinds = {kind.name: kind for kind in SCREENS}
+    if settings.screen not in kinds:
+        raise changed(run.directory / RESULTS, f"there is no screen {settings.screen!r}")
+    if kinds[settings.screen].calibrated and run.calibration is None:
+        what = f"the screen {settings.screen} judged without a calibration"
+        raise changed(run.directory / MANIFEST, what)

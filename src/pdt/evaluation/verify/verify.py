@@ -7,16 +7,21 @@ only the corpus, the checkpoints or an NLI model could show is taken as it is, a
 Paper: §7.2, Table 3.
 """
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from pdt.evaluation.lines.raw import JUDGMENTS
-from pdt.evaluation.measures.compute import Measures, compute_measures
+from pdt.evaluation.measures.bootstrap import Measure
+from pdt.evaluation.measures.compute import compute_measures
 from pdt.evaluation.protocol.evidence_gates import judge_gates
 from pdt.evaluation.report.results import RESULTS, Results
 from pdt.evaluation.report.write import renderings
 from pdt.evaluation.screens.calibration import check_disjoint
-from pdt.evaluation.screens.exact import ExactScreen
+from pdt.evaluation.screens.judge import judge
+from pdt.evaluation.screens.registry import SCREENS, open_screens
+from pdt.evaluation.screens.screen import ScreenChoice
 from pdt.evaluation.verify.line_checks import check_lines, check_texts
 from pdt.evaluation.verify.stored_run import StoredRun, changed, read_stored_run
 from pdt.tokenizer import packaged_tokenizer
@@ -46,16 +51,17 @@ def verify_results(directory: Path) -> Verified:
     for name, text in renderings(run.results, run.raw).items():
         if (directory / name).read_bytes() != text.encode():
             raise changed(directory / name, "does not show the stored numbers")
-    return Verified(run.results, judged, tuple(_taken(run, judged, texts=tokenizer is None)))
+    return Verified(run.results, judged, tuple(_taken(run, texts=tokenizer is None)))
 
 
-def _taken(run: StoredRun, judged: int, *, texts: bool) -> list[str]:
-    lines = []
-    if others := len(run.raw.judgments) - judged:
-        lines.append(
-            f"{others} judgments of the screen nli were taken as they are: making them again "
-            "needs its model."
-        )
+def _taken(run: StoredRun, *, texts: bool) -> list[str]:
+    judged_by = Counter(row.screen for row in run.raw.judgments)
+    lines = [
+        f"{judged_by[kind.name]} judgments of the screen {kind.name} were taken as they are: "
+        "making them again needs its model."
+        for kind in SCREENS
+        if kind.calibrated and judged_by[kind.name]
+    ]
     if texts:
         lines.append(
             "The texts were taken as they are: the tokenizer "
@@ -65,24 +71,27 @@ def _taken(run: StoredRun, judged: int, *, texts: bool) -> list[str]:
 
 
 def _judge_again(run: StoredRun) -> int:
-    """The exact screen needs nothing but the texts, so its judgments are made again."""
-    documents = {document.record_id: document for document in run.raw.documents}
-    texts = {
-        (row.condition, row.record_id): [lane.text for lane in row.lanes] for row in run.raw.written
-    }
-    screen, again = ExactScreen(), 0
-    for number, row in enumerate(run.raw.judgments, start=1):
-        if row.screen != screen.name:
+    """A screen without a model needs nothing but the texts: its judgments are made again."""
+    found, again = run.raw.judgments, 0
+    for kind in SCREENS:
+        numbers = [number for number, row in enumerate(found) if row.screen == kind.name]
+        if kind.calibrated or not numbers:
             continue
-        key = (row.condition, row.record_id)
-        if screen.judge(documents[row.record_id], texts[key]) != row.judged:
-            what = f"line {number} ({' '.join(key)}) is not what the texts say"
-            raise changed(run.directory / JUDGMENTS, what)
-        again += 1
+        screens = open_screens(ScreenChoice(kind.name))
+        made = {
+            (row.condition, row.record_id): row.judged
+            for row in judge(screens, run.raw, run.results.settings)
+        }
+        for number in numbers:
+            key = (found[number].condition, found[number].record_id)
+            if made[key] != found[number].judged:
+                what = f"line {number + 1} ({' '.join(key)}) is not what the texts say"
+                raise changed(run.directory / JUDGMENTS, what)
+        again += len(numbers)
     return again
 
 
-def _compare(run: StoredRun, computed: Measures) -> None:
+def _compare(run: StoredRun, computed: Mapping[str, Measure]) -> None:
     stored, path = run.results, run.directory / RESULTS
     for name in sorted({*stored.measures, *computed}):
         ours, theirs = stored.measures.get(name), computed.get(name)

@@ -1,12 +1,12 @@
-"""One evaluation: every condition over every held-out document, then measures, gates and reports.
+"""Every condition over every held-out document: texts, likelihoods and what an answer costs.
 
 Paper: §7, Table 3.
 """
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 
 from pdt.evaluation.generate.batches import HeldOutBatch, coined_batches, held_out_batches
 from pdt.evaluation.generate.checkpoints import check_matched
@@ -15,14 +15,13 @@ from pdt.evaluation.generate.parts import Parts
 from pdt.evaluation.generate.plans import AddressedPlans, given_plans, learned_plans, read_batch
 from pdt.evaluation.generate.score import Scorer
 from pdt.evaluation.generate.write import draw_words, write_batch
+from pdt.evaluation.lines.document import HeldOutDocument
 from pdt.evaluation.lines.execution import Execution, ExecutionRun
-from pdt.evaluation.lines.judgments import Judgment, Screen
 from pdt.evaluation.lines.raw import Raw
 from pdt.evaluation.lines.written import Written
 from pdt.evaluation.protocol.conditions import Condition, Weights
-from pdt.evaluation.protocol.scope import judged_by, scope_of, timed_documents
+from pdt.evaluation.protocol.scope import scope_of, timed_documents
 from pdt.evaluation.protocol.settings import EvaluationSettings
-from pdt.evaluation.screens.calibration import Calibration, check_disjoint
 from pdt.generation.settings import GenerationSettings
 from pdt.model.pdt import ParallelDecoder, Prompt
 from pdt.model.planner import PlanSet
@@ -30,12 +29,12 @@ from pdt.records.batch import RecordShards
 from pdt.records.fit import check_fit
 from pdt.tokenizer import StudentTokenizer, load_tokenizer
 
-Progress = Callable[[str, int], None]
-"""What is done now, and how many documents more are done with it."""
+Watch = Callable[[str, int], None]
+"""Hears what is being done, and how many document runs more are done with it."""
 
 
 @dataclass(frozen=True)
-class _Job:
+class Job:
     """One batch of documents under all its conditions."""
 
     name: str
@@ -53,19 +52,15 @@ class _Prepared:
 
 
 @dataclass
-class Evaluation:
-    """The models, the held-out documents and the screens of one evaluation."""
+class Runs:
+    """The models and the held-out documents of one evaluation."""
 
     shards: RecordShards
     models: Mapping[Weights, ParallelDecoder]
     settings: EvaluationSettings
-    screens: Mapping[str, Screen]
-    calibration: Calibration | None = None
-    """Of the NLI screen; a document it has seen is not evaluated on."""
     parts: Parts | None = None
     """Where finished batches are kept until the end."""
-    progress: Progress = lambda label, documents: None
-    raw: Raw = field(default_factory=Raw)
+    watch: Watch = lambda label, runs: None
 
     def __post_init__(self) -> None:
         self.tokenizer: StudentTokenizer = load_tokenizer(self.shards.config.records.tokenizer)
@@ -78,76 +73,72 @@ class Evaluation:
         self.scope = scope_of(self.settings, self.models)
         self.writing = GenerationSettings(max_tokens=self.settings.max_tokens)
 
-    def steps(self, batches: Sequence[HeldOutBatch], coined: Sequence[HeldOutBatch]) -> int:
-        """How many document runs there are, for a progress bar."""
-        return sum(job.runs for job in self._jobs(batches, coined))
+    @cached_property
+    def batches(self) -> list[HeldOutBatch]:
+        return self._batched(held_out_batches)
 
-    def missing(
-        self, batches: Sequence[HeldOutBatch], coined: Sequence[HeldOutBatch]
-    ) -> dict[int, int]:
-        """Which batches no part holds yet, each with its document runs."""
-        jobs = enumerate(self._jobs(batches, coined))
-        kept = self.parts
-        return {n: job.runs for n, job in jobs if kept is None or kept.read(job.name) is None}
+    @cached_property
+    def coined(self) -> list[HeldOutBatch]:
+        """Batches of the documents in which something is coined."""
+        return self._batched(coined_batches)
 
-    def measure(
-        self, number: int, batches: Sequence[HeldOutBatch], coined: Sequence[HeldOutBatch]
-    ) -> None:
-        """One batch, into its part."""
-        self._part(self._jobs(batches, coined)[number])
+    @property
+    def documents(self) -> list[HeldOutDocument]:
+        return [document for batch in self.batches for document in batch.documents]
 
-    def _jobs(self, batches: Sequence[HeldOutBatch], coined: Sequence[HeldOutBatch]) -> list[_Job]:
+    @cached_property
+    def jobs(self) -> list[Job]:
         """Free generation and teacher forcing, then the words that were drawn for their owners."""
         conditions = len(self.scope.written) + len(self.scope.scored)
         return [
-            _Job(f"{name}-{number:04d}", partial(measure, batch), runs * len(batch.documents))
-            for name, measure, runs, all_batches in (
-                ("batch", self._measure, conditions, batches),
-                ("coined", self._coin, len(self.scope.coined), coined),
+            Job(f"{name}-{number:04d}", partial(measure, batch), runs * len(batch.documents))
+            for name, measure, runs, batches in (
+                ("batch", self._measure, conditions, self.batches),
+                ("coined", self._coin, len(self.scope.coined), self.coined),
             )
-            for number, batch in enumerate(all_batches)
+            for number, batch in enumerate(batches)
         ]
 
-    def batches(self) -> tuple[list[HeldOutBatch], list[HeldOutBatch]]:
-        """All documents, and those in which something is coined."""
-        size, count = self.settings.batch, self.settings.documents
-        batches = held_out_batches(self.shards, self.tokenizer, documents=count, size=size)
-        if self.calibration is not None:
-            check_disjoint(self.calibration, [d for batch in batches for d in batch.documents])
-        empty = [""] * self.models[Weights.BUS].config.lanes.count
-        for screen in self.screens.values():
-            for document in (d for batch in batches for d in batch.documents):
-                screen.judge(document, empty)  # refuses now what it could not read hours later
-        return batches, coined_batches(self.shards, self.tokenizer, documents=count, size=size)
+    def missing(self) -> dict[int, Job]:
+        """The jobs, by number, that no part holds yet."""
+        kept = self.parts
+        jobs = enumerate(self.jobs)
+        return {n: job for n, job in jobs if kept is None or kept.read(job.name) is None}
 
-    def run(self, batches: Sequence[HeldOutBatch], coined: Sequence[HeldOutBatch]) -> Raw:
-        """Everything that is measured; a batch that was measured before is taken as it is."""
-        found = [self._part(job) for job in self._jobs(batches, coined)]
-        for part in found:
-            self.raw.documents += part.documents
-            self.raw.written += part.written
-            self.raw.likelihoods += part.likelihoods
-            self.raw.coined += part.coined
-        self._judge()
-        ledgers = [(len(p.written), p.execution) for p in found if p.execution]
-        seconds = sum(written / ledger.documents_per_second for written, ledger in ledgers)
-        self.raw.execution = Execution(
-            runs=tuple(self._execution()),
-            peak_memory_bytes=max([peak_memory(), *(e.peak_memory_bytes for _, e in ledgers)]),
-            documents_per_second=len(self.raw.written) / seconds,
-        )
-        return self.raw
-
-    def _part(self, job: _Job) -> Raw:
+    def measure(self, number: int) -> Raw:
+        """One job, into its part; one that was measured before is taken as it is."""
+        job = self.jobs[number]
         if self.parts is None:
             return job.measure()
         raw = self.parts.read(job.name)
         if raw is not None:
-            self.progress("measured before", job.runs)
+            self.watch("measured before", job.runs)
             return raw
         raw = job.measure()
         self.parts.write(job.name, raw)
         return raw
+
+    def measure_all(self) -> Raw:
+        """Everything that needs a model, in the order of the documents."""
+        found = [self.measure(number) for number in range(len(self.jobs))]
+        raw = Raw()
+        for part in found:
+            raw.documents += part.documents
+            raw.written += part.written
+            raw.likelihoods += part.likelihoods
+            raw.coined += part.coined
+        ledgers = [(len(p.written), p.execution) for p in found if p.execution]
+        seconds = sum(written / ledger.documents_per_second for written, ledger in ledgers)
+        raw.execution = Execution(
+            runs=tuple(self._time(timed_documents(raw))),
+            peak_memory_bytes=max([peak_memory(), *(e.peak_memory_bytes for _, e in ledgers)]),
+            documents_per_second=len(raw.written) / seconds,
+        )
+        return raw
+
+    def _batched(self, cut: Callable[..., list[HeldOutBatch]]) -> list[HeldOutBatch]:
+        count, size = self.settings.documents, self.settings.batch
+        return cut(self.shards, self.tokenizer, documents=count, size=size)
 
     def _measure(self, batch: HeldOutBatch) -> Raw:
         """Free generation and teacher forcing under every condition."""
@@ -163,9 +154,9 @@ class Evaluation:
         }
         for condition in self.scope.scored:
             label = f"likelihood, {condition.title}"
-            self.progress(label, 0)
+            self.watch(label, 0)
             raw.likelihoods += scorers[condition.weights].score(condition)
-            self.progress(label, len(batch.documents))
+            self.watch(label, len(batch.documents))
         raw.execution = Execution(
             runs=(),
             peak_memory_bytes=peak_memory(),
@@ -202,7 +193,7 @@ class Evaluation:
         words: Sequence[dict[str, str]] | None = None,
     ) -> list[Written]:
         label = f"{'writing' if words is None else 'coined words'}, {condition.title}"
-        self.progress(label, 0)
+        self.watch(label, 0)
         ready = prepared[condition.weights]
         written, _ = write_batch(
             self.models[condition.weights],
@@ -214,29 +205,11 @@ class Evaluation:
             read=ready.read,
             words=words,
         )
-        self.progress(label, len(batch.documents))
+        self.watch(label, len(batch.documents))
         return written
 
-    def _judge(self) -> None:
-        documents = {document.record_id: document for document in self.raw.documents}
-        for name, screen in self.screens.items():
-            for written in judged_by(name, self.settings, self.raw):
-                judged = screen.judge(
-                    documents[written.record_id], [lane.text for lane in written.lanes]
-                )
-                self.raw.judgments.append(
-                    Judgment(
-                        screen=name,
-                        condition=written.condition,
-                        record_id=written.record_id,
-                        judged=judged,
-                    )
-                )
-                self.progress(f"judging, {name}", 0)
-
-    def _execution(self) -> list[ExecutionRun]:
-        self.progress("latency", 0)
-        timed = timed_documents(self.raw)
+    def _time(self, timed: Sequence[HeldOutDocument]) -> list[ExecutionRun]:
+        self.watch("latency", 0)
         count = len(timed)
         (batch,) = held_out_batches(self.shards, self.tokenizer, documents=count, size=count)
         addressed = self._prepare(batch)[Weights.BUS].plans.plans
