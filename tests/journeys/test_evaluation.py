@@ -103,7 +103,7 @@ def test_the_time_of_a_round_is_not_the_prefills(ran: Ran) -> None:
 
 
 @pytest.mark.paper("§7.3", "Eq. 10")
-def test_removed_notes_and_a_closed_gate_are_one_condition_and_others_differ(ran: Ran) -> None:
+def test_a_closed_gate_costs_what_removed_notes_cost_and_others_differ(ran: Ran) -> None:
     raw, _, _ = ran
     nll = {(row.condition, row.record_id): row.nll for row in raw.likelihoods}
     name = raw.documents[0].record_id

@@ -70,6 +70,27 @@ def test_removing_all_notes_and_closing_the_gate_both_equal_an_empty_bus(
     assert plain != empty, "the notes do act in this model"
 
 
+@pytest.mark.paper("§7.3")
+def test_closing_the_gate_leaves_every_note_readable_and_adds_nothing(
+    model: ParallelDecoder, prompt: list[int]
+) -> None:
+    closing = start(model, [prompt], SETTINGS, interventions=edits("close-gate"))
+    events, _ = run(closing)
+    barrier = next(e for e in events if isinstance(e, Barrier))
+    assert barrier.may_read == ((True,) * 3,) * 3
+    (edit,) = edits("close-gate")
+    bus = edit.edit_bus(closing.bus, model.note_writer.vq.decode)
+    reads = model.read_notes(bus, len(bus.blocks))
+    assert reads is not None
+    h_BKTD = torch.randn(1, 3, 2, model.config.trunk.shape.width)
+    for layer, memory in zip(model.lane_layers, reads, strict=True):
+        assert memory.readable_BKS.all()
+        assert not layer.snc(h_BKTD, memory).any()
+        assert layer.snc(h_BKTD, memory._replace(gate=1.0)).any()
+    written = [tuple(writer.tokens) for writer in closing.writers[0]]
+    assert written == tokens_of(model, [prompt], SETTINGS, "remove-notes")[0]
+
+
 def test_removing_one_producers_notes_leaves_the_other_columns(model: ParallelDecoder) -> None:
     events, _ = run(start(model, some_prompts(), SETTINGS, interventions=edits("remove-notes:1")))
     barrier = next(e for e in events if isinstance(e, Barrier))

@@ -189,10 +189,10 @@ class BlockReader(Intervention):
 
 @dataclass(frozen=True)
 class CloseNoteGate(Intervention):
-    """As with a note gate of zero: no lane's read adds anything, whatever is on the bus."""
+    """The note gate of every layer is zero: lanes read, and what they read adds nothing."""
 
-    def edit_may_read(self, may_read_KK: Tensor) -> Tensor:
-        return torch.zeros_like(may_read_KK)
+    def edit_bus(self, bus: NotesBus, decode: Decode) -> NotesBus:
+        return replace(bus, gate=0.0)
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,8 @@ class ReadMemory(NamedTuple):
     k: Tensor  # [B, K, H, S, A/H]
     v: Tensor
     readable_BKS: Tensor
+    gate: float = 1.0
+    """A factor on the read's own gate."""
 
 
 class GatedRead(nn.Module):
@@ -51,7 +53,8 @@ class GatedRead(nn.Module):
         read = (weights @ memory.v).transpose(2, 3).flatten(3)  # [B, K, T, A]
         out = kernels.linear(read, self.o_proj.weight, self.o_proj.bias)
         anything = memory.readable_BKS.any(-1)[:, :, None, None]
-        return out * (torch.sigmoid(self.residual_gate) * anything).to(out.dtype)
+        gate = memory.gate * torch.sigmoid(self.residual_gate)
+        return out * (gate * anything).to(out.dtype)
 
     def _split_heads(self, x_BKTA: Tensor) -> Tensor:
         return x_BKTA.unflatten(-1, (self.heads, -1)).transpose(2, 3)

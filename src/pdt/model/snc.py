@@ -33,7 +33,7 @@ class SharedNotes(GatedRead):
         """Keys and values of one block's window, headers added as each lane sees them."""
         header_KQE = self.address(window.producer_Q, window.lag_Q)
         memory_BKQE = window.vectors_BQE[:, None] + header_KQE
-        return self.project(memory_BKQE, window.readable_BKQ)
+        return self.project(memory_BKQE, window.readable_BKQ)._replace(gate=window.gate)
 
     def read_out(self, notes_BJE: Tensor, producer_BJ: Tensor, lag_BJ: Tensor) -> Tensor:
         """What a lane reads of a sibling's note when there is no other, whatever its own state."""

@@ -34,6 +34,8 @@ class NoteWindow(NamedTuple):
     producer_Q: Tensor
     lag_Q: Tensor
     readable_BKQ: Tensor
+    gate: float = 1.0
+    """A factor on the gate of whoever reads it."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,8 @@ class NotesBus:
 
     lanes: int
     blocks: tuple[NoteBlock, ...] = ()
+    gate: float = 1.0
+    """A factor on the readers' gates; an intervention closes them with 0."""
 
     def commit(self, block: int, notes: NoteBlock) -> "NotesBus":
         """The bus after `block`'s barrier: all lanes together, each block once, in order."""
@@ -86,4 +90,5 @@ class NotesBus:
             producer_Q=producer,
             lag_Q=lag.repeat_interleave(self.lanes),
             readable_BKQ=published[:, None, :] & may_read[None, :, :],
+            gate=self.gate,
         )

@@ -179,7 +179,7 @@ class NativeRound:
         slot.k, slot.v = self._pointer(memory.k, keep), self._pointer(memory.v, keep)
         slot.readable = self._pointer(memory.readable_BKS.to(torch.uint8), keep)
         slot.slots, slot.heads = memory.k.shape[3], module.heads
-        slot.gate = float(torch.sigmoid(module.residual_gate))
+        slot.gate = memory.gate * float(torch.sigmoid(module.residual_gate))
 
     def _linear(self, module: nn.Module) -> _Linear:
         weight, bias = module.weight, module.bias
