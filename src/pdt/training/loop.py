@@ -79,7 +79,7 @@ class Trainer:
             if ranks.first:
                 remove_partial(run)
                 found = str(_newest(run))
-        directory = Path(ranks.told(found))
+        directory = Path(ranks.broadcast(found))
         with ranks.together():
             model, progress = load_checkpoint(directory, config)
         trainer = cls(model, shards, run, progress, ranks=ranks)
