@@ -123,8 +123,6 @@ class PlanCondition(StrEnum):
 
     ORACLE = "oracle"
     LEARNED = "learned"
-    ZERO = "zero"
-    SWAPPED = "swapped"
 
 
 class Loss(StrEnum):

@@ -8,7 +8,6 @@ from pdt.generation.events import Barrier
 from pdt.generation.interventions import (
     INTERVENTION_FORMS,
     MutateCode,
-    SetNode,
     parse_intervention,
 )
 from pdt.generation.loop import start
@@ -178,10 +177,6 @@ def test_one_node_is_replaced_dropped_or_set_and_no_other(model: ParallelDecoder
     assert changed.nonzero().tolist() == [[0, 0, 2]]
     (drop,) = edits("drop-node:2.1")
     assert (~drop.edit_plans(plans).valid_BKN).nonzero().tolist() == [[0, 2, 1]]
-    put = SetNode(0, 1, 0, tuple([0.5] * 16)).edit_plans(plans).nodes_BKNP
-    assert (put != nodes).any(-1).nonzero().tolist() == [[0, 1, 0]]
-    with pytest.raises(UsageError, match="16 numbers, got 3"):
-        SetNode(0, 1, 0, (1.0, 2.0, 3.0)).edit_plans(plans)
 
 
 @pytest.mark.parametrize(

@@ -126,31 +126,6 @@ class DropNode(Intervention):
 
 
 @dataclass(frozen=True)
-class SetNode(Intervention):
-    """One plan node gets new content, from Python: any vector of planner width."""
-
-    lane: int = 0
-    node: int = 0
-    content_P: tuple[float, ...] = ()
-
-    def edit_plans(self, plans: PlanSet) -> PlanSet:
-        nodes, valid = plans.nodes_BKNP.clone(), plans.valid_BKN.clone()
-        if len(self.content_P) != nodes.shape[3]:
-            raise UsageError(
-                f"A plan node has {nodes.shape[3]} numbers, got {len(self.content_P)}."
-            )
-        nodes[:, self.lane, self.node] = torch.tensor(self.content_P)
-        valid[:, self.lane, self.node] = True
-        return replace(plans, nodes_BKNP=nodes, valid_BKN=valid)
-
-    def lanes(self) -> tuple[int, ...]:
-        return (self.lane,)
-
-    def nodes(self) -> tuple[int, ...]:
-        return (self.node,)
-
-
-@dataclass(frozen=True)
 class RemoveNotes(Intervention):
     """Nobody reads the notes of one producer, or of any."""
 
