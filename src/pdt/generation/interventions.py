@@ -57,13 +57,7 @@ class SwapPlans(Intervention):
     def edit_plans(self, plans: PlanSet) -> PlanSet:
         lane_of_new = list(range(plans.nodes_BKNP.shape[1]))
         lane_of_new[self.a], lane_of_new[self.b] = self.b, self.a
-        return replace(
-            plans,
-            nodes_BKNP=plans.nodes_BKNP[:, lane_of_new],
-            valid_BKN=plans.valid_BKN[:, lane_of_new],
-            scores_BK=plans.scores_BK[:, lane_of_new],
-            validity_BKN=None,
-        )
+        return plans.select(lane_of_new)
 
     def lanes(self) -> tuple[int, ...]:
         return (self.a, self.b)
@@ -311,6 +305,15 @@ _GRAMMAR: dict[str, tuple[str, Callable[..., Intervention]]] = {
     "close-gate": (r"", lambda at: CloseNoteGate(at)),
     "block-reader": (r"(\d+)", lambda at, lane: BlockReader(at, int(lane))),
 }
+
+
+def edited_bus(
+    bus: NotesBus, interventions: Sequence[Intervention], model: ParallelDecoder
+) -> NotesBus:
+    """The bus as the lanes read it under these edits; what was committed stays as it is."""
+    for intervention in interventions:
+        bus = intervention.edit_bus(bus, model.note_writer.vq.decode)
+    return bus
 
 
 def bind(interventions: Sequence[Intervention], model: ParallelDecoder) -> list[Intervention]:

@@ -23,7 +23,7 @@ from pdt.generation.events import (
     PlanReady,
     Round,
 )
-from pdt.generation.interventions import Intervention, bind
+from pdt.generation.interventions import Intervention, bind, edited_bus
 from pdt.generation.lane import Continuations, LaneWriter
 from pdt.generation.ledger import Ledger, count_memory, count_work
 from pdt.generation.settings import GenerationSettings
@@ -150,10 +150,10 @@ class Generation:
         """The table and the notes for one block, as the interventions in force leave them."""
         config = self.model.config
         may_read = visibility_table(config.notes.condition, config.lanes.count)
-        bus = self.bus
-        for intervention in self._in_force(block):
+        in_force = self._in_force(block)
+        for intervention in in_force:
             may_read = intervention.edit_may_read(may_read)
-            bus = intervention.edit_bus(bus, self.model.note_writer.vq.decode)
+        bus = edited_bus(self.bus, in_force, self.model)
         return may_read, self.model.read_notes(bus, block, may_read)
 
     def _edited_plans(self, block: int) -> PlanSet:
