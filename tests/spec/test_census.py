@@ -9,8 +9,8 @@ from pdt.model.census import (
     inference_memory,
     take_census,
     traffic,
-    training_memory,
 )
+from pdt.training.memory import training_memory
 from tests.conftest import ROOT, open_model
 
 

@@ -7,8 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pdt.model import kernels
-from pdt.model.weight_gradients import gathering_for
+from pdt.model.product import product
 
 
 class Linear(nn.Module):
@@ -26,17 +25,7 @@ class Linear(nn.Module):
         self.bias = nn.Parameter(torch.empty(*axis, outputs)) if bias else None
 
     def forward(self, x_BKTD: Tensor) -> Tensor:
-        if self.weight.dim() == 2:
-            return kernels.linear(x_BKTD, self.weight, self.bias)
-        B, K, T, D = x_BKTD.shape
-        rows = x_BKTD.transpose(0, 1).reshape(K, B * T, D)
-        gathering = gathering_for(rows, self.weight)
-        if gathering is None:
-            y = kernels.grouped_linear(rows, self.weight, self.bias)  # [K, B*T, out]
-        else:
-            y = gathering.product(rows, self.weight)
-            y = y if self.bias is None else y + self.bias[:, None]
-        return y.unflatten(1, (B, T)).transpose(0, 1)
+        return product(x_BKTD, self.weight, self.bias)
 
 
 class RMSNorm(nn.Module):

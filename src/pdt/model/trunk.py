@@ -12,10 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from pdt.config import TrunkShape
-from pdt.model import kernels
 from pdt.model.cache import LayerMemory
 from pdt.model.layer import DecoderLayer
 from pdt.model.linear import Linear, RMSNorm
+from pdt.model.product import product
 from pdt.model.rope import Rotary
 
 
@@ -75,4 +75,4 @@ class Trunk(nn.Module):
     def logits(self, h_BKTD: Tensor) -> Tensor:
         """Final norm and language-model head, shared by all lanes; gradients pass through to h."""
         head = self.embed_tokens.weight if self.lm_head is None else self.lm_head.weight
-        return kernels.linear(self.norm(h_BKTD), head)
+        return product(self.norm(h_BKTD), head)

@@ -33,6 +33,7 @@ from pdt.training.held_out import HeldOut
 from pdt.training.optimizer import build_optimizer, learning_rate_at, take_step
 from pdt.training.preflight import check_run
 from pdt.training.ranks import Ranks
+from pdt.training.recompute import recompute_activations
 from pdt.training.watch.metrics import STEP, Metrics, Watch, append_metrics, forget_later_metrics
 from pdt.training.watch.tally import Tally, gate_values
 
@@ -64,7 +65,7 @@ class Trainer:
                 run.mkdir(parents=True, exist_ok=True)
                 bind_run(run, model, shards, inputs)
         self.borders = {stage.stop_step for stage in stages_of(self.config)}
-        model.recompute = self.config.recompute
+        recompute_activations(model, self.config.recompute)
         self.engine = Engine(model, self.ranks)
         self.optimizer = build_optimizer(model, self.config)
 

@@ -5,8 +5,9 @@ are, a barrier sets the notes. tests/parity/test_kernels.py holds it equal to th
 """
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from ctypes import Structure, c_float, c_int, c_long, c_void_p
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
@@ -59,21 +60,32 @@ class _Round(Structure):
     ]  # fmt: skip
 
 
-def can_run(model: "ParallelDecoder", frontier: "Frontier", tokens_BKT: Tensor) -> bool:
-    """One token a lane, decoding buffers, fp32 on a CPU, no autograd, a handful of rows."""
-    return (
-        tokens_BKT.shape[2] == 1
-        and not torch.is_grad_enabled()
-        and all(isinstance(memory, SuffixBuffer) for memory in frontier.upper)
-        and tokens_BKT.shape[0] * tokens_BKT.shape[1] <= MOST_ROWS
-        and model.trunk.norm.weight.dtype == torch.float32
-        and tokens_BKT.device.type == "cpu"
-        and library() is not None
-    )
+Round = Callable[[Tensor, Sequence[ReadMemory] | None], Tensor]
+"""One token a lane [B, K, 1] and the notes → the last layer's states [B, K, 1, D]."""
+
+
+def rounds_of(model: "ParallelDecoder", frontier: "Frontier") -> Round:
+    """How the rounds of this frontier run: compiled where that fits, else layer by layer."""
+    if NativeRound.fits(model, frontier):
+        return NativeRound(model, frontier)
+    return partial(model.advance, frontier)
 
 
 class NativeRound:
     """The round of one frontier, ready to be called."""
+
+    @staticmethod
+    def fits(model: "ParallelDecoder", frontier: "Frontier") -> bool:
+        """Decoding buffers, fp32 on a CPU, no autograd, a handful of rows."""
+        rows = len(frontier.lengths_B) * model.config.lanes.count
+        return (
+            not torch.is_grad_enabled()
+            and all(isinstance(memory, SuffixBuffer) for memory in frontier.upper)
+            and rows <= MOST_ROWS
+            and model.trunk.norm.weight.dtype == torch.float32
+            and model.device.type == "cpu"
+            and library() is not None
+        )
 
     def __init__(self, model: "ParallelDecoder", frontier: "Frontier") -> None:
         compiled = library()
@@ -134,6 +146,7 @@ class NativeRound:
         self._round.written = self._buffers[0].length
         for memory in self._buffers:
             memory.grow(1)
+        self._frontier.written += 1
         self._library.pdt_round(
             ctypes.byref(self._round), ctypes.byref(self._layers), self._widest, self._slots
         )
