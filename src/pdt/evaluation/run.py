@@ -268,6 +268,7 @@ def _one(plans: PlanSet, document: int) -> PlanSet:
 
 def load_for_evaluation(path: Path, condition: NotesCondition) -> tuple[ParallelDecoder, str]:
     """A model directory or a checkpoint of a run, and the digest that names it."""
+    from pdt.model.kernels.matmul import use_best_way
     from pdt.model.store import load_model, model_directory
     from pdt.provenance import MANIFEST, sha256_file
 
@@ -275,6 +276,7 @@ def load_for_evaluation(path: Path, condition: NotesCondition) -> tuple[Parallel
     if not directory.is_dir():
         raise UsageError(f"{path} is not a directory. Give a saved model or a checkpoint.")
     model = load_model(directory)
+    use_best_way(model.device)
     if model.config.notes.condition is not condition:
         raise BindingMismatch(
             f"{directory} was trained under another notes condition.",

@@ -20,6 +20,7 @@ from pdt.training.checkpoint import (
     Progress,
     latest_checkpoint,
     load_checkpoint,
+    other_products,
     prune_checkpoints,
     remove_partial,
     restore_optimizer,
@@ -67,6 +68,8 @@ class Trainer:
         self.borders = {stage.stop_step for stage in stages_of(self.config)}
         recompute_activations(model, self.config.recompute)
         self.engine = Engine(model, self.ranks)
+        self.remark: str | None = None
+        """What whoever resumes a run should hear before it goes on."""
         self.optimizer = build_optimizer(model, self.config)
 
     @classmethod
@@ -84,6 +87,7 @@ class Trainer:
         with ranks.together():
             model, progress = load_checkpoint(directory, config)
         trainer = cls(model, shards, run, progress, ranks=ranks)
+        trainer.remark = other_products(directory, trainer.engine)
         with ranks.together():
             restore_optimizer(model, trainer.optimizer, directory)
             if ranks.first:
