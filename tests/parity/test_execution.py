@@ -9,6 +9,7 @@ from pdt.model.attention import Segment, attend
 from pdt.model.cache import SegmentList
 from pdt.model.kernels.round import rounds_of
 from pdt.model.layer import DecoderLayer
+from pdt.model.linear import Bank
 from pdt.model.pdt import ParallelDecoder
 from pdt.model.rope import rotary
 from tests.conftest import open_model
@@ -73,10 +74,10 @@ def test_the_prompt_below_the_fork_exists_once(model: ParallelDecoder) -> None:
 @pytest.mark.paper("§3.3")
 def test_grouped_layers_equal_three_separate_stacks_in_value_and_gradient() -> None:
     shape = open_model().config.trunk.shape
-    grouped = DecoderLayer(shape, lanes=3)
+    grouped = DecoderLayer(shape, Bank(3))
     for parameter in grouped.parameters():
         parameter.data.normal_(std=0.3)
-    singles = [DecoderLayer(shape, lanes=None) for _ in range(3)]
+    singles = [DecoderLayer(shape) for _ in range(3)]
     for lane, single in enumerate(singles):
         single.load_state_dict({n: p[lane] for n, p in grouped.state_dict().items()})
     h = torch.randn(2, 3, 5, shape.width, requires_grad=True)

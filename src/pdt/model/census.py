@@ -90,6 +90,7 @@ def census_of(model: ParallelDecoder) -> Census:
         shared={
             "embedding": _count(model.trunk.embed_tokens),
             f"layers 0–{fork - 1}": _count(model.trunk.layers),
+            **_bases(model),
             "final norm": _count(model.trunk.norm),
             "head" if model.trunk.lm_head else "head (is the embedding)": _count(
                 model.trunk.lm_head
@@ -110,6 +111,13 @@ def census_of(model: ParallelDecoder) -> Census:
             "heads": _count(model.heads),
         },
     )
+
+
+def _bases(model: ParallelDecoder) -> dict[str, int]:
+    """The frozen projections that changes of low rank stand on, where there are such."""
+    count, config = _count(model.trunk.upper), model.config
+    name = f"projections {config.lanes.fork_layer}–{config.trunk.shape.layers - 1}"
+    return {name: count} if count else {}
 
 
 def traffic(config: PdtConfig, census: Census | None = None) -> Traffic:

@@ -20,7 +20,7 @@ from pdt.model.attention import Segment
 from pdt.model.cache import Finished, LayerMemory, SegmentList, SuffixBuffer
 from pdt.model.gated_read import ReadMemory
 from pdt.model.heads import SemanticHeads
-from pdt.model.layer import LaneLayer
+from pdt.model.layer import DecoderLayer, LaneLayer, stand_on
 from pdt.model.plan_kv import PlanMemory
 from pdt.model.planner import PlanSet, SetPlanner
 from pdt.model.rope import Rotary, rotary
@@ -71,10 +71,13 @@ class ParallelDecoder(nn.Module):
         """How an upper layer is called: what is kept for the backward pass is the caller's."""
         self.trunk_identity: TrunkIdentity | None = None
         self.tokenizer: StudentTokenizer | None = None
-        self.trunk = Trunk(config.trunk.shape, config.lanes.fork_layer)
+        bases = 0 if config.lanes.rank is None else config.upper_layers
+        self.trunk = Trunk(config.trunk.shape, config.lanes.fork_layer, upper_layers=bases)
         self.planner = SetPlanner(config)
         self.plan_memory = PlanMemory(config)
         self.lanes = nn.ModuleList(LaneLayer(config) for _ in range(config.upper_layers))
+        for layer, base in zip(self.lane_layers, self.trunk.upper, strict=False):
+            stand_on(layer.decoder, cast(DecoderLayer, base))
         self.note_writer = NoteWriter(
             config.trunk.shape.width,
             config.reads.memory_width,

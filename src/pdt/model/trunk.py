@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from pdt.config import TrunkShape
 from pdt.model.cache import LayerMemory
-from pdt.model.layer import DecoderLayer
+from pdt.model.layer import DecoderLayer, projections
 from pdt.model.linear import Linear, RMSNorm
 from pdt.model.product import product
 from pdt.model.rope import Rotary
@@ -41,15 +41,17 @@ def tensors_digest(tensors: Iterable[tuple[str, Tensor]]) -> str:
 class Trunk(nn.Module):
     """One set of weights for all lanes, run outside autograd and never trained.
 
-    The lanes' rows pass through it side by side; they share parameters, not a trajectory.
+    The lanes' rows pass through it side by side; they share parameters, not a trajectory. `upper`
+    are the projections above the fork, where lanes own only changes of them; else it is empty.
 
     Paper: §3.1.
     """
 
-    def __init__(self, shape: TrunkShape, fork_layer: int) -> None:
+    def __init__(self, shape: TrunkShape, fork_layer: int, *, upper_layers: int = 0) -> None:
         super().__init__()
         self.embed_tokens = nn.Embedding.from_pretrained(torch.empty(shape.vocabulary, shape.width))
         self.layers = nn.ModuleList(DecoderLayer(shape) for _ in range(fork_layer))
+        self.upper = nn.ModuleList(projections(shape) for _ in range(upper_layers))
         self.norm = RMSNorm(shape.width, shape.norm_eps)
         self.lm_head = (
             None if shape.tied_head else Linear(shape.width, shape.vocabulary, lanes=None)

@@ -76,12 +76,13 @@ class NativeRound:
 
     @staticmethod
     def fits(model: "ParallelDecoder", frontier: "Frontier") -> bool:
-        """Decoding buffers, fp32 on a CPU, no autograd, a handful of rows."""
+        """Decoding buffers, whole banks in fp32 on a CPU, no autograd, a handful of rows."""
         rows = len(frontier.lengths_B) * model.config.lanes.count
         return (
             not torch.is_grad_enabled()
             and all(isinstance(memory, SuffixBuffer) for memory in frontier.upper)
             and rows <= MOST_ROWS
+            and model.config.lanes.rank is None
             and model.trunk.norm.weight.dtype == torch.float32
             and model.device.type == "cpu"
             and library() is not None
@@ -158,13 +159,13 @@ class NativeRound:
             setattr(slot, name, self._linear(getattr(attention, f"{name}_proj")))
         for name in ("gate", "up", "down"):
             setattr(slot, name, self._linear(getattr(mlp, f"{name}_proj")))
-        slot.input_norm = self._pointer(layer.input_layernorm.weight)
-        slot.post_norm = self._pointer(layer.post_attention_layernorm.weight)
+        slot.input_norm = self._pointer(_weight(layer.input_layernorm))
+        slot.post_norm = self._pointer(_weight(layer.post_attention_layernorm))
         if isinstance(attention.q_norm, RMSNorm) and isinstance(attention.k_norm, RMSNorm):
             slot.q_norm = self._pointer(attention.q_norm.weight)
             slot.k_norm = self._pointer(attention.k_norm.weight)
-        weight = attention.q_proj.weight
-        slot.groups = 1 if weight.dim() == 2 else weight.shape[0]
+        norm = _weight(layer.input_layernorm)
+        slot.groups = 1 if norm.dim() == 1 else len(norm)
         prompt = memory.prompt
         slot.prompt_lanes = prompt.k.shape[1]
         slot.prompt_k, slot.prompt_v = self._pointer(prompt.k), self._pointer(prompt.v)
@@ -195,8 +196,7 @@ class NativeRound:
         slot.gate = float(torch.sigmoid(module.residual_gate))
 
     def _linear(self, module: nn.Module) -> _Linear:
-        weight, bias = module.weight, module.bias
-        assert isinstance(weight, Tensor)
+        weight, bias = _weight(module), module.bias
         outs, ins = weight.shape[-2:]
         pointer = None if bias is None else self._pointer(bias)  # type: ignore[arg-type]
         return _Linear(self._pointer(weight), pointer, outs, ins)
@@ -206,3 +206,8 @@ class NativeRound:
         tensor = tensor.detach().contiguous()
         (self._keep if keep is None else keep).append(tensor)
         return tensor.data_ptr()
+
+
+def _weight(module: nn.Module) -> Tensor:
+    assert isinstance(module.weight, Tensor)
+    return module.weight
