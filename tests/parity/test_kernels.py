@@ -27,6 +27,13 @@ FAMILIES = {
     ],
     "one lane": ["lanes.count=1"],
     "six lanes, untied": ["lanes.count=6", "trunk.shape.tied_head=false"],
+    "low rank": ["lanes.bank=low_rank", "lanes.rank=3"],
+    "low rank, qwen2, six lanes": [
+        "trunk.shape.family=qwen2",
+        "lanes.count=6",
+        "lanes.bank=low_rank",
+        "lanes.rank=11",
+    ],
 }
 
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from pdt.model.cache import SuffixBuffer
 from pdt.model.gated_read import GatedRead, ReadMemory
 from pdt.model.kernels.build import library
-from pdt.model.linear import RMSNorm
+from pdt.model.linear import LowRankLinear, RMSNorm
 from pdt.model.rope import rotary
 
 if TYPE_CHECKING:
@@ -28,7 +28,10 @@ MOST_ROWS = 32
 
 
 class _Linear(Structure):
-    _fields_ = [("weight", c_void_p), ("bias", c_void_p), ("outs", c_long), ("ins", c_long)]
+    _fields_ = [
+        ("weight", c_void_p), ("bias", c_void_p), ("narrow", c_void_p), ("widen", c_void_p),
+        ("outs", c_long), ("ins", c_long), ("groups", c_long), ("rank", c_long),
+    ]  # fmt: skip
 
 
 class _Read(Structure):
@@ -55,6 +58,7 @@ class _Round(Structure):
         ("documents", c_long), ("lanes", c_long), ("width", c_long), ("query_heads", c_long),
         ("kv_heads", c_long), ("head_width", c_long), ("feed_forward", c_long),
         ("prompt_tokens", c_long), ("capacity", c_long), ("written", c_long), ("layers", c_long),
+        ("rank", c_long),
         ("prompt_lengths", c_void_p), ("cos", c_void_p), ("sin", c_void_p), ("h", c_void_p),
         ("scratch", c_void_p), ("eps", c_float), ("threads", c_int),
     ]  # fmt: skip
@@ -76,13 +80,12 @@ class NativeRound:
 
     @staticmethod
     def fits(model: "ParallelDecoder", frontier: "Frontier") -> bool:
-        """Decoding buffers, whole banks in fp32 on a CPU, no autograd, a handful of rows."""
+        """Decoding buffers, fp32 on a CPU, no autograd, a handful of rows."""
         rows = len(frontier.lengths_B) * model.config.lanes.count
         return (
             not torch.is_grad_enabled()
             and all(isinstance(memory, SuffixBuffer) for memory in frontier.upper)
             and rows <= MOST_ROWS
-            and model.config.lanes.rank is None
             and model.trunk.norm.weight.dtype == torch.float32
             and model.device.type == "cpu"
             and library() is not None
@@ -126,6 +129,7 @@ class NativeRound:
             prompt_tokens=buffers[0].prompt.length,
             capacity=buffers[0].capacity,
             layers=len(layers),
+            rank=config.lanes.rank or 0,
             prompt_lengths=self._pointer(frontier.lengths_B.long()),
             cos=self._pointer(turn.cos),
             sin=self._pointer(turn.sin),
@@ -196,10 +200,20 @@ class NativeRound:
         slot.gate = float(torch.sigmoid(module.residual_gate))
 
     def _linear(self, module: nn.Module) -> _Linear:
+        if isinstance(module, LowRankLinear):
+            linear = self._linear(module.base)
+            linear.narrow, linear.widen = self._pointer(module.narrow), self._pointer(module.widen)
+            linear.rank = module.narrow.shape[1]
+            return linear
         weight, bias = _weight(module), module.bias
         outs, ins = weight.shape[-2:]
-        pointer = None if bias is None else self._pointer(bias)  # type: ignore[arg-type]
-        return _Linear(self._pointer(weight), pointer, outs, ins)
+        return _Linear(
+            weight=self._pointer(weight),
+            bias=None if bias is None else self._pointer(bias),  # type: ignore[arg-type]
+            outs=outs,
+            ins=ins,
+            groups=1 if weight.dim() == 2 else len(weight),
+        )
 
     def _pointer(self, tensor: Tensor, keep: list[Tensor] | None = None) -> int:
         """The address of a contiguous tensor that stays alive as long as this round."""
