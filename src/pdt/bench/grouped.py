@@ -23,6 +23,7 @@ PROMPT_TOKENS = 64
 SUBJECTS: dict[str, tuple[str, list[str]]] = {
     "nano": ("nano", []),
     "smollm2-135m": ("smollm2-135m", []),
+    "smollm2-rank-16": ("smollm2-135m", ["lanes.bank=low_rank", "lanes.rank=16"]),
     # The canonical layer at its true width; three layers and a cut vocabulary keep it at 2 GB.
     "4b-slice": (
         "canonical",

@@ -21,7 +21,8 @@ app = typer.Typer(help="Measure speed on this machine.", no_args_is_help=True)
 @app.command("grouped")
 def grouped(
     subjects: Annotated[
-        list[str] | None, typer.Argument(help="nano, smollm2-135m, 4b-slice; default: all.")
+        list[str] | None,
+        typer.Argument(help="nano, smollm2-135m, smollm2-rank-16, 4b-slice; default: all."),
     ] = None,
     repeats: Annotated[int, typer.Option(min=4, help="Interleaved repeats.")] = 31,
     as_json: AsJson = False,
