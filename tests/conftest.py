@@ -23,6 +23,8 @@ ROOT = Path(__file__).parents[1]
 # Some virtual machines name AMX among their CPU's flags and trap its instructions: oneDNN's BF16
 # products end there with SIGILL (docs/log.md, 2026-11-18). Read at the first product; inherited.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
+# No test depends on what was measured on a machine.
+os.environ["PDT_MATMUL"] = "default"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

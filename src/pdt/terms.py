@@ -3,6 +3,13 @@
 from enum import StrEnum
 
 
+class LaneBank(StrEnum):
+    """What a lane owns of every upper projection; the paper's is `full`."""
+
+    FULL = "full"
+    LOW_RANK = "low_rank"
+
+
 class NotesCondition(StrEnum):
     """Which notes a lane may read. Paper: §3.5, §7.1, Table 3."""
 
@@ -123,8 +130,6 @@ class PlanCondition(StrEnum):
 
     ORACLE = "oracle"
     LEARNED = "learned"
-    ZERO = "zero"
-    SWAPPED = "swapped"
 
 
 class Loss(StrEnum):

@@ -129,6 +129,18 @@ def test_a_checkpoint_of_two_ranks_is_the_checkpoint_of_one(alone: Path, pair: P
             torch.testing.assert_close(ours[name], theirs[name], rtol=1e-3, atol=2e-5)
 
 
+def test_two_ranks_train_changes_of_low_rank_as_one_process_does(
+    records: Records, tmp_path: Path
+) -> None:
+    """The trunk in shards too: what the changes stand on stays whole on every rank."""
+    rank = ["lanes.bank=low_rank", "lanes.rank=3", "training.shard_trunk=true"]
+    cheap = records[0], edit_config(records[1], rank, where="test")
+    ended = train_on_two(cheap, tmp_path / "pair")
+    assert ended.returncode == 0, ended.stderr
+    Trainer(random_model(cheap[1], seed=0), cheap[0], tmp_path / "alone").train()
+    same(tmp_path / "pair", tmp_path / "alone")
+
+
 @pytest.mark.paper("§6", "Table 2")
 def test_on_two_ranks_what_is_frozen_does_not_move_by_one_bit(pair: Path) -> None:
     def changed(file: str, one: str, two: str) -> set[str]:

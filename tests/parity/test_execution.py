@@ -7,7 +7,9 @@ import torch
 
 from pdt.model.attention import Segment, attend
 from pdt.model.cache import SegmentList
+from pdt.model.kernels.round import rounds_of
 from pdt.model.layer import DecoderLayer
+from pdt.model.linear import Bank
 from pdt.model.pdt import ParallelDecoder
 from pdt.model.rope import rotary
 from tests.conftest import open_model
@@ -72,10 +74,10 @@ def test_the_prompt_below_the_fork_exists_once(model: ParallelDecoder) -> None:
 @pytest.mark.paper("§3.3")
 def test_grouped_layers_equal_three_separate_stacks_in_value_and_gradient() -> None:
     shape = open_model().config.trunk.shape
-    grouped = DecoderLayer(shape, lanes=3)
+    grouped = DecoderLayer(shape, Bank(3))
     for parameter in grouped.parameters():
         parameter.data.normal_(std=0.3)
-    singles = [DecoderLayer(shape, lanes=None) for _ in range(3)]
+    singles = [DecoderLayer(shape) for _ in range(3)]
     for lane, single in enumerate(singles):
         single.load_state_dict({n: p[lane] for n, p in grouped.state_dict().items()})
     h = torch.randn(2, 3, 5, shape.width, requires_grad=True)
@@ -106,9 +108,8 @@ def check_cached_equals_uncached(model: ParallelDecoder) -> None:
     lanes = lane_tokens(model, 1, blocks=2)
     with torch.no_grad():
         frontier = model.open_lanes(model.read_prompt(tokens), plans, suffix_tokens=8)
-        cached = torch.cat(
-            [model.advance(frontier, token, None) for token in lanes.split(1, dim=2)], dim=2
-        )
+        advance = rounds_of(model, frontier)
+        cached = torch.cat([advance(token, None) for token in lanes.split(1, dim=2)], dim=2)
         for lane in range(3):
             whole = torch.cat([tokens, lanes[:, lane]], dim=1)
             uncached = model.open_lanes(model.read_prompt(whole), plans)
@@ -133,7 +134,8 @@ def test_a_block_in_one_call_equals_its_tokens_one_by_one_across_barriers(
     plans = plan_of(model, tokens, lengths)
     lanes = lane_tokens(model, 2, blocks=4)
     whole, bus = roll(model, open_frontier(model, tokens, lengths, plans), lanes)
-    single, other = roll(model, open_frontier(model, tokens, lengths, plans), lanes, chunk=1)
+    frontier = open_frontier(model, tokens, lengths, plans)
+    single, other = roll(model, frontier, lanes, rounds=rounds_of(model, frontier))
     torch.testing.assert_close(whole, single, atol=1e-5, rtol=1e-5)
     for ours, theirs in zip(bus.blocks, other.blocks, strict=True):
         assert torch.equal(ours.codes_BKM, theirs.codes_BKM)

@@ -8,6 +8,7 @@ from pdt.generation.events import FinishReason
 from pdt.generation.loop import start
 from pdt.generation.serial import write_serially
 from pdt.generation.settings import GenerationSettings
+from pdt.model.kernels.round import NativeRound
 from pdt.model.pdt import ParallelDecoder
 from tests.conftest import open_model
 from tests.support.generations import BLOCK, SAMPLED, SETTINGS, edits, run, some_prompts, tokens_of
@@ -105,7 +106,7 @@ def test_the_compiled_rounds_and_the_torch_layers_write_the_same_text(
     model = open_model()
     prompts = some_prompts((9, 5))
     compiled = tokens_of(model, prompts)
-    monkeypatch.setattr("pdt.model.pdt.can_run", lambda *_: False)
+    monkeypatch.setattr(NativeRound, "fits", lambda *_: False)
     monkeypatch.setattr("pdt.model.kernels.library", lambda: None)
     assert tokens_of(model, prompts) == compiled
 

@@ -1,11 +1,14 @@
 """The compiled decode path equals the torch path, row by row and round by round."""
 
+from functools import partial
+
 import pytest
 import torch
 import torch.nn.functional as F
 
 from pdt.config import PdtConfig, load_config
 from pdt.model import kernels
+from pdt.model.kernels.round import NativeRound, rounds_of
 from tests.conftest import open_model
 from tests.support.rollouts import lane_tokens, open_frontier, plan_of, prompts, roll
 
@@ -24,6 +27,13 @@ FAMILIES = {
     ],
     "one lane": ["lanes.count=1"],
     "six lanes, untied": ["lanes.count=6", "trunk.shape.tied_head=false"],
+    "low rank": ["lanes.bank=low_rank", "lanes.rank=3"],
+    "low rank, qwen2, six lanes": [
+        "trunk.shape.family=qwen2",
+        "lanes.count=6",
+        "lanes.bank=low_rank",
+        "lanes.rank=11",
+    ],
 }
 
 
@@ -45,8 +55,9 @@ def test_compiled_rounds_equal_the_layers_of_the_model_across_barriers(family: s
         reference, bus = roll(model, open_frontier(model, tokens, lengths, plans), lanes)
         prompt = model.read_prompt(tokens, lengths)
         frontier = model.open_lanes(prompt, plans, suffix_tokens=lanes.shape[2])
-        compiled, other = roll(model, frontier, lanes, chunk=1)
-    assert frontier.native is not None, "the compiled round did not run"
+        rounds = rounds_of(model, frontier)
+        compiled, other = roll(model, frontier, lanes, rounds=rounds)
+    assert isinstance(rounds, NativeRound), "the compiled round did not run"
     torch.testing.assert_close(compiled, reference, atol=2e-5, rtol=1e-5)
     for ours, theirs in zip(bus.blocks, other.blocks, strict=True):
         assert torch.equal(ours.codes_BKM, theirs.codes_BKM)
@@ -61,7 +72,13 @@ def test_mixing_compiled_rounds_and_torch_blocks_is_the_same_cache() -> None:
     with torch.no_grad():
         reference = model.advance(open_frontier(model, tokens, lengths, plans), lanes, None)
         frontier = model.open_lanes(model.read_prompt(tokens, lengths), plans, suffix_tokens=12)
-        parts = [model.advance(frontier, part, None) for part in lanes.split([1, 3, 1, 7], dim=2)]
+        rounds, several = NativeRound(model, frontier), partial(model.advance, frontier)
+        parts = [
+            run(part, None)
+            for run, part in zip(
+                (rounds, several, rounds, several), lanes.split([1, 3, 1, 7], dim=2), strict=True
+            )
+        ]
     torch.testing.assert_close(torch.cat(parts, dim=2), reference, atol=2e-5, rtol=1e-5)
 
 
@@ -73,10 +90,11 @@ def test_a_full_suffix_is_an_error_and_not_a_wrong_write() -> None:
             model.read_prompt(tokens, lengths), plan_of(model, tokens, lengths), suffix_tokens=2
         )
         token = lane_tokens(model, 2, blocks=1)[:, :, :1]
-        model.advance(frontier, token, None)
-        model.advance(frontier, token, None)
+        rounds = NativeRound(model, frontier)
+        rounds(token, None)
+        rounds(token, None)
         with pytest.raises(IndexError, match="2 tokens a lane, asked for 3"):
-            model.advance(frontier, token, None)
+            rounds(token, None)
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 4, 5, 6, 7, 9, 16])

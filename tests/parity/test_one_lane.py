@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from pdt.model.one_lane import one_lane, plan_of_lane
+from pdt.model.one_lane import one_lane
 from pdt.model.pdt import ParallelDecoder
 from pdt.notes.bus import NoteBlock
 from pdt.notes.visibility import visibility_table
@@ -19,7 +19,7 @@ def test_the_packed_frontier_equals_its_lanes_run_one_after_another(model: Paral
     packed, packed_bus = roll(model, open_frontier(model, tokens, lengths, plans), lanes)
     views = [one_lane(model, lane) for lane in range(3)]
     frontiers = [
-        open_frontier(view, tokens, lengths, plan_of_lane(plans, lane))
+        open_frontier(view, tokens, lengths, plans.select([lane]))
         for lane, view in enumerate(views)
     ]
     may_read = visibility_table(NotesCondition.BUS, 3)

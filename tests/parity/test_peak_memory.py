@@ -8,6 +8,7 @@ from torch.profiler import ProfilerActivity, profile
 from pdt.config import load_config
 from pdt.model.build import random_model
 from pdt.training.peak import predict_step_memory, run_step, sample_step
+from pdt.training.recompute import recompute_activations
 
 FACTS = 8
 
@@ -37,7 +38,7 @@ def test_the_predicted_peak_is_within_fifteen_percent_of_what_is_allocated(
 ) -> None:
     config = load_config(preset, overrides=[f"training.recompute={recompute}"])
     model = random_model(config)
-    model.recompute = config.training.recompute
+    recompute_activations(model, config.training.recompute)
     states, batch = sample_step(config, documents, prompt_tokens, section_tokens, FACTS)
     run_step(model, states, batch)  # the gradients of an earlier batch
     measured = allocated(lambda: run_step(model, states, batch))

@@ -5,9 +5,11 @@ import torch
 from torch import Tensor
 
 from pdt.model.cache import SegmentList
+from pdt.model.kernels.round import rounds_of
 from pdt.model.pdt import ParallelDecoder
 from pdt.model.planner import PlanSet
 from pdt.training import rollout
+from pdt.training.recompute import recompute_activations
 from pdt.training.rollout import roll_out
 from tests.support.rollouts import open_frontier, plan_of, prompts, roll
 
@@ -35,11 +37,12 @@ def check_packed_equals_rounds(model: ParallelDecoder) -> None:
         T, tau = sections.shape[2], model.config.lanes.block_tokens
         prompt = model.read_prompt(tokens, lengths)
         frontier = model.open_lanes(prompt, plans, suffix_tokens=T)
+        advance = rounds_of(model, frontier)
         bus, h, logits = model.empty_bus(), frontier.h_BKD[:, :, None], []
         notes = None
         for t in range(T):
             logits.append(model.logits(h))
-            h = model.advance(frontier, sections[:, :, t : t + 1].clamp(min=0), notes)
+            h = advance(sections[:, :, t : t + 1].clamp(min=0), notes)
             if (t + 1) % tau == 0:
                 block = t // tau
                 published = LENGTHS >= t + 1
@@ -148,7 +151,7 @@ def test_recomputed_activations_give_the_same_values_and_gradients(model: Parall
     sections = ragged_tokens(model)
     found = []
     for recompute in (False, True):
-        model.recompute = recompute
+        recompute_activations(model, recompute)
         model.zero_grad()
         plans = plan_of(model, tokens, lengths)
         ours = roll_out(model, open_frontier(model, tokens, lengths, plans), sections)
@@ -168,7 +171,8 @@ def test_recomputation_holds_fewer_activations(model: ParallelDecoder) -> None:
     plans = plan_of(model, tokens, lengths)
     held = []
     for recompute in (False, True):
-        model.recompute, total = recompute, [0]
+        recompute_activations(model, recompute)
+        total = [0]
 
         def keep(x: Tensor, total: list[int] = total) -> Tensor:
             total[0] += x.numel()

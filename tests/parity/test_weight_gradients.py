@@ -6,10 +6,11 @@ from torch import Tensor
 
 from pdt.bench.train import sample_documents, train_packed
 from pdt.config import PdtConfig, load_config
-from pdt.model import weight_gradients
 from pdt.model.pdt import ParallelDecoder
-from pdt.model.weight_gradients import _Rows
+from pdt.training import weight_gradients
 from pdt.training.peak import peak_of
+from pdt.training.recompute import recompute_activations
+from pdt.training.weight_gradients import _Rows
 from tests.conftest import open_model
 
 NEVER, ALL = 0, 10_000
@@ -43,7 +44,7 @@ def with_biases() -> PdtConfig:
 def test_gathered_gradients_equal_those_summed_block_by_block(rows: int, recompute: bool) -> None:
     for config in (load_config("tiny"), with_biases()):
         model = open_model(config)
-        model.recompute = recompute
+        recompute_activations(model, recompute)
         check_gathered_equals_block_by_block(model, rows)
 
 

@@ -7,10 +7,11 @@ from pdt.model.census import (
     GiB,
     expanded_prompt_cache,
     inference_memory,
+    meta_model,
     take_census,
     traffic,
-    training_memory,
 )
+from pdt.training.memory import training_memory
 from tests.conftest import ROOT, open_model
 
 
@@ -43,9 +44,49 @@ def test_smollm2_at_two_thirds_has_the_ceiling_of_the_issue() -> None:
     assert round(traffic(load_config("smollm2-135m")).ceiling, 2) == 1.97
 
 
+RANK_16 = ["lanes.bank=low_rank", "lanes.rank=16"]
+
+
+@pytest.mark.parametrize(
+    ("preset", "lanes", "ceiling"),
+    [("canonical", 33_223_680, 2.98), ("smollm2-135m", 4_919_040, 2.93)],
+)
+def test_changes_of_low_rank_raise_the_ceiling_to_nearly_the_lanes(
+    preset: str, lanes: int, ceiling: float
+) -> None:
+    full, cheap = load_config(preset), load_config(preset, overrides=RANK_16)
+    census = take_census(cheap)
+    assert census.physical_total == lanes
+    assert round(traffic(cheap, census).ceiling, 2) == ceiling
+    # One lane owned its projections and its norms; the projections are now everybody's.
+    kept = take_census(full).physical_total // 3 - (
+        census.shared_total - take_census(full).shared_total
+    )
+    norms = sum(
+        p.numel()
+        for n, p in meta_model(full).lanes.named_parameters()
+        if "norm" in n and ".decoder." in n
+    )
+    assert kept == norms // 3
+
+
+def test_a_canonical_document_trains_on_a_24_gb_card_at_rank_16() -> None:
+    size = {"prompt_tokens": 7000, "section_tokens": 1000}
+    full, cheap = (load_config("canonical", overrides=bank) for bank in ([], RANK_16))
+    assert training_memory(full, take_census(full), **size).total > 80e9
+    assert training_memory(cheap, take_census(cheap), **size).total < 24e9
+
+
+def test_smollm2_lanes_of_rank_16_are_shipped_in_twelve_megabytes() -> None:
+    half = 2
+    config = load_config("smollm2-135m", overrides=RANK_16)
+    assert take_census(config).physical_total * half < 12e6
+
+
+@pytest.mark.parametrize("bank", [[], RANK_16])
 @pytest.mark.parametrize("preset", ["tiny", "nano"])
-def test_the_census_counts_what_is_really_there(preset: str) -> None:
-    config = load_config(preset)
+def test_the_census_counts_what_is_really_there(preset: str, bank: list[str]) -> None:
+    config = load_config(preset, overrides=bank)
     model = open_model(config)
     assert take_census(config).total == sum(p.numel() for p in model.parameters())
 

@@ -67,7 +67,7 @@ def test_one_number_scales_the_curriculum() -> None:
     [
         ("training.scale=0.00001", "stage borders"),
         ("training.stages=[{first_step: 0, plan: oracle, trains: []}]", "trains nothing"),
-        ("training.stages=[{first_step: 0, plan: zero, trains: [lanes]}]", "oracle or learned"),
+        ("training.stages=[{first_step: 0, plan: zero, trains: [lanes]}]", "'oracle' or 'learned'"),
         ("training.stages=[{first_step: 5, plan: oracle, trains: [lanes]}]", "first_step is 0"),
     ],
 )

@@ -76,7 +76,7 @@ def check_permuting_lanes_permutes_the_output(model: ParallelDecoder) -> None:
     plans = plan_of(model, tokens, lengths)
     lanes = lane_tokens(model, 2, blocks=3)
     before, _ = roll(model, open_frontier(model, tokens, lengths, plans), lanes)
-    moved = open_model()
+    moved = open_model(model.config)
     moved.load_state_dict(model.state_dict())
     lane_of_new = torch.tensor([2, 0, 1])
     for name, parameter in moved.named_parameters():

@@ -88,13 +88,14 @@ def the_trunk_runs_inside_autograd(patch: Patch) -> None:
 
 
 def lane_positions_restart_at_zero(patch: Patch) -> None:
-    plain = pdt.ParallelDecoder.advance
+    plain = pdt.ParallelDecoder.open_lanes
 
-    def shifted(self, frontier, tokens, read):
+    def restarted(self, *rest, **named):
+        frontier = plain(self, *rest, **named)
         frontier.lengths_B = torch.zeros_like(frontier.lengths_B)
-        return plain(self, frontier, tokens, read)
+        return frontier
 
-    patch.setattr(pdt.ParallelDecoder, "advance", shifted)
+    patch.setattr(pdt.ParallelDecoder, "open_lanes", restarted)
 
 
 MUTATIONS: list[tuple[Callable[[Patch], None], Callable[[ParallelDecoder], None]]] = [

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from pdt.model.gated_read import ReadMemory
+from pdt.model.kernels.round import Round
 from pdt.model.pdt import Frontier, ParallelDecoder
 from pdt.model.planner import PlanSet
 from pdt.notes.bus import NotesBus
@@ -44,19 +45,18 @@ def roll(
     *,
     may_read_KK: Tensor | None = None,
     edit_bus: Edit = lambda bus: bus,
-    chunk: int | None = None,
+    rounds: Round | None = None,
 ) -> tuple[Tensor, NotesBus]:
-    """Teacher-forced blocks with a barrier after each; `chunk` tokens a call (default: a block)."""
+    """Teacher-forced blocks with a barrier after each: a block a call, or `rounds` of one token."""
     block_tokens = model.config.lanes.block_tokens
     bus, states = model.empty_bus(), []
     everyone = torch.ones(tokens_BKT.shape[:2], dtype=torch.bool)
     for block, tokens in enumerate(tokens_BKT.split(block_tokens, dim=2)):
         notes: list[ReadMemory] | None = model.read_notes(edit_bus(bus), block, may_read_KK)
-        parts = [
-            model.advance(frontier, part, notes)
-            for part in tokens.split(chunk or block_tokens, dim=2)
-        ]
-        h = torch.cat(parts, dim=2)
+        if rounds is None:
+            h = model.advance(frontier, tokens, notes)
+        else:
+            h = torch.cat([rounds(token, notes) for token in tokens.split(1, dim=2)], dim=2)
         states.append(h)
         if h.shape[2] == block_tokens:
             bus = bus.commit(block, model.write_notes(h[:, :, -1], everyone))

@@ -13,7 +13,7 @@ from pdt.records.align import LaneTokens, monotone, tokenize_section
 from pdt.records.arrays import PAD
 from pdt.records.progress import active_nodes, nodes_of_tokens
 from pdt.records.roles import ROLE_INDEX, block_roles
-from pdt.sources.quote import quote_at, quote_of
+from pdt.sources.quote import Quote, quote_at
 from pdt.teacher.answer import FactRoles, LaneRole, Plan, PlanNode, TargetSection
 from pdt.terms import FactRole
 from pdt.tokenizer import StudentTokenizer
@@ -23,6 +23,14 @@ from tests.support.record_samples import train_tokenizer
 ALPHABET = "ab é ö ß 漢字 👩‍👩‍👧 e\u0301 ع ไทย .,'1412 "
 texts = st.lists(st.sampled_from(list(ALPHABET)), min_size=1, max_size=60).map("".join)
 paragraphs = st.lists(texts.map(lambda t: t.strip() or "x"), min_size=1, max_size=5)
+
+
+def quote_of(text: str, passage: str, *, occurrence: int = 0) -> Quote:
+    """The quote of one occurrence (0 the first) of `passage` in `text`."""
+    start = -1
+    for _ in range(occurrence + 1):
+        start = text.index(passage, start + 1)
+    return quote_at(text, start, start + len(passage))
 
 
 @cache

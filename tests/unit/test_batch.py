@@ -49,9 +49,9 @@ def test_masks_say_what_is_valid(shards: RecordShards) -> None:
     batch = next(iter(shards.batches(4)))
     assert torch.equal(batch.token_valid_BKT.sum(-1), batch.section_lengths_BK)
     tau = shards.config.lanes.block_tokens
-    assert torch.equal(batch.block_valid_BKU.sum(-1), -(-batch.section_lengths_BK // tau))
-    assert torch.equal((batch.role_BKUF >= 0).all(-1), batch.block_valid_BKU)
-    assert batch.fact_valid_BF.all()
+    assert torch.equal((batch.active_node_BKU >= 0).sum(-1), -(-batch.section_lengths_BK // tau))
+    assert torch.equal((batch.role_BKUF >= 0).all(-1), batch.active_node_BKU >= 0)
+    assert (batch.owner_lane_BF >= 0).all()
     assert batch.prompt_valid_BS.any(dim=1).all()
     assert batch.lane_at_position_BK.tolist() == [[2, 0, 1]] * 4
 

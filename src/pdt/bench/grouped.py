@@ -12,8 +12,10 @@ from pdt.bench.timing import Timing, interleave, memory_reader, ratio
 from pdt.config import PdtConfig, load_config
 from pdt.model.build import random_model
 from pdt.model.census import FP32, kv_bytes, take_census, traffic
-from pdt.model.one_lane import one_lane, plan_of_lane
-from pdt.model.pdt import Frontier, ParallelDecoder
+from pdt.model.gated_read import ReadMemory
+from pdt.model.kernels.round import Round, rounds_of
+from pdt.model.one_lane import one_lane
+from pdt.model.pdt import ParallelDecoder
 from pdt.model.planner import PlanSet
 from pdt.notes.visibility import visibility_table
 
@@ -21,6 +23,7 @@ PROMPT_TOKENS = 64
 SUBJECTS: dict[str, tuple[str, list[str]]] = {
     "nano": ("nano", []),
     "smollm2-135m": ("smollm2-135m", []),
+    "smollm2-rank-16": ("smollm2-135m", ["lanes.bank=low_rank", "lanes.rank=16"]),
     # The canonical layer at its true width; three layers and a cut vocabulary keep it at 2 GB.
     "4b-slice": (
         "canonical",
@@ -82,24 +85,22 @@ def _bench(subject: str, config: PdtConfig, repeats: int) -> GroupedResult:
     note = model.write_notes(torch.zeros(1, lanes, config.trunk.shape.width), everyone)
     bus = model.empty_bus().commit(0, note)
     budget = 2 * repeats + 16
-    packed = model.open_lanes(prompt, plans, suffix_tokens=budget)
+    packed = rounds_of(model, model.open_lanes(prompt, plans, suffix_tokens=budget))
     packed_notes = model.read_notes(bus, 1)
     may_read = visibility_table(config.notes.condition, lanes)
-    singles: list[tuple[ParallelDecoder, Frontier, object]] = []
+    singles: list[tuple[ParallelDecoder, Round, list[ReadMemory] | None]] = []
     for lane in range(lanes):
         view = one_lane(model, lane)
-        frontier = view.open_lanes(prompt, plan_of_lane(plans, lane), suffix_tokens=budget)
-        singles.append((view, frontier, view.read_notes(bus, 1, may_read[lane : lane + 1])))
+        frontier = view.open_lanes(prompt, plans.select([lane]), suffix_tokens=budget)
+        notes = view.read_notes(bus, 1, may_read[lane : lane + 1])
+        singles.append((view, rounds_of(view, frontier), notes))
     token = torch.zeros(1, lanes, 1, dtype=torch.long)
 
     def packed_round() -> object:
-        return model.logits(model.advance(packed, token, packed_notes))
+        return model.logits(packed(token, packed_notes))
 
     def separate_rounds() -> object:
-        return [
-            view.logits(view.advance(frontier, token[:, :1], notes))  # type: ignore[arg-type]
-            for view, frontier, notes in singles
-        ]
+        return [view.logits(alone(token[:, :1], notes)) for view, alone, notes in singles]
 
     size = round_bytes(config, lanes, PROMPT_TOKENS)
     single = round_bytes(config, 1, PROMPT_TOKENS)

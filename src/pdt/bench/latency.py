@@ -9,10 +9,8 @@ Paper: §3.6, Eq. 6, Table 3 (parallel execution).
 
 import importlib.util
 import statistics
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +18,10 @@ import torch
 
 from pdt.bench.timing import Timing, interleave, ratio
 from pdt.config import PdtConfig, TrunkShape, load_config
-from pdt.generation.events import Done, Round
 from pdt.generation.ledger import Ledger
-from pdt.generation.loop import start
 from pdt.generation.serial import write_serially
 from pdt.generation.settings import GenerationSettings
+from pdt.generation.timing import TimedAnswer, time_answer
 from pdt.model.build import from_trunk, random_model
 from pdt.model.census import FP32, expanded_prompt_cache, traffic
 from pdt.model.pdt import ParallelDecoder
@@ -72,30 +69,19 @@ def bench_latency(
         generator=torch.Generator().manual_seed(0),
     ).tolist()  # fmt: skip
     settings = GenerationSettings(max_tokens=lane_tokens, stop_at_eos=False)
-    ledgers: list[Ledger] = []
-    rounds: list[list[float]] = []
-
-    def packed() -> None:
-        stamps, ledger = [], None
-        for event in start(model, [tokens], settings).events():
-            if isinstance(event, Round):
-                stamps.append(time.perf_counter())
-            elif isinstance(event, Done):
-                ledger = event.ledger
-        assert ledger is not None
-        ledgers.append(ledger)
-        rounds.append([after - before for before, after in pairwise(stamps)])
-
+    answers: list[TimedAnswer] = []
     sides: dict[str, Callable[[], object]] = {
-        PACKED: packed,
+        PACKED: lambda: answers.append(time_answer(model, tokens, settings)),
         SERIAL: lambda: write_serially(model, tokens, settings),
         ONE: lambda: write_serially(model, tokens, settings, lanes=[0]),
     }
     peers, missing = _peers(config, gguf, tokens, lane_tokens, config.lanes.count)
     taken = interleave({**sides, **peers}, repeats=repeats, warmup=1)
     quarter = max(1, lane_tokens // 4)
-    early = statistics.median(t for run in rounds[1:] for t in run[:quarter])
-    late = statistics.median(t for run in rounds[1:] for t in run[-quarter:])
+    rounds = [answer.round_seconds[1:] for answer in answers[1:]]
+    early = statistics.median(t for run in rounds for t in run[:quarter])
+    late = statistics.median(t for run in rounds for t in run[-quarter:])
+    ledgers = [answer.ledger for answer in answers]
     barrier = [ledger.seconds.get("barrier", 0.0) / ledger.seconds["decode"] for ledger in ledgers]
     return LatencyResult(
         subject=subject,

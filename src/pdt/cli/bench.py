@@ -13,6 +13,7 @@ from pdt.errors import UsageError
 
 if TYPE_CHECKING:
     from pdt.bench.latency import LatencyResult
+    from pdt.model.kernels.matmul import Measured
 
 app = typer.Typer(help="Measure speed on this machine.", no_args_is_help=True)
 
@@ -20,7 +21,8 @@ app = typer.Typer(help="Measure speed on this machine.", no_args_is_help=True)
 @app.command("grouped")
 def grouped(
     subjects: Annotated[
-        list[str] | None, typer.Argument(help="nano, smollm2-135m, 4b-slice; default: all.")
+        list[str] | None,
+        typer.Argument(help="nano, smollm2-135m, smollm2-rank-16, 4b-slice; default: all."),
     ] = None,
     repeats: Annotated[int, typer.Option(min=4, help="Interleaved repeats.")] = 31,
     as_json: AsJson = False,
@@ -215,6 +217,49 @@ def _latency_json(result: "LatencyResult") -> dict[str, object]:
         "late_over_early_rounds": result.late_over_early,
         "not_measured": list(result.missing),
     }
+
+
+@app.command("matmul")
+def matmul(
+    again: Annotated[
+        bool, typer.Option("--again", help="Measure anew; what is kept stays as it is.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """The ways to multiply matrices here: speed, error, and which one is used."""
+    from dataclasses import asdict
+
+    from pdt.model.kernels.matmul import Way, best_way, machine, measure, measured
+
+    with Console(stderr=True).status("measuring"):
+        found = [(measure if again else measured)(way) for way in (Way.ONEDNN, Way.BF16)]
+    if as_json:
+        ways = [{**asdict(way), "gain": way.gain, "exact": way.exact} for way in found]
+        print(json.dumps({"machine": machine(), "used": best_way(), "ways": ways}, indent=2))
+        return
+    table = Table(
+        "product", "default", *(way.way.value for way in found),
+        title="GFLOP/s on one thread (largest error against float64)", title_justify="left",
+    )  # fmt: skip
+    shapes = {shape.shape: shape for way in found for shape in way.shapes}
+    for name, shape in shapes.items():
+        cells = [f"{shape.default_gigaflops:.0f} ({shape.default_error:.0e})"]
+        for way in found:
+            row = next((s for s in way.shapes if s.shape == name), None)
+            cells.append("–" if row is None else f"{row.gigaflops:.0f} ({row.error:.0e})")
+        table.add_row(name, *cells)
+    console = Console()
+    console.print(table)
+    for way in found:
+        console.print(f"{way.way}: {_verdict(way)}", highlight=False)
+    console.print(f"FP32 products use: {best_way()}", highlight=False)
+
+
+def _verdict(way: "Measured") -> str:
+    if not way.shapes:
+        return way.problem or "not measured: the cache ($PDT_CACHE) cannot be written"
+    exact = "exact to fp32" if way.exact else "not exact to fp32"
+    return f"{way.gain:.2f}× the default's speed, {exact}"
 
 
 @app.command("sources")

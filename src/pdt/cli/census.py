@@ -69,7 +69,8 @@ def census(
 def _memory(
     tree: "PdtConfig", counts: "Census", prompt: int, section: int, batch: int, gpus: int
 ) -> dict[str, "Memory"]:
-    from pdt.model.census import Memory, expanded_prompt_cache, inference_memory, training_memory
+    from pdt.model.census import Memory, expanded_prompt_cache, inference_memory
+    from pdt.training.memory import training_memory
 
     size = {"prompt_tokens": prompt, "section_tokens": section, "batch": batch}
     expanded = expanded_prompt_cache(tree, prompt_tokens=prompt, batch=batch)

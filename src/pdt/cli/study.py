@@ -143,6 +143,7 @@ def states(
     from rich.progress import track
 
     from pdt.errors import UsageError
+    from pdt.model.kernels.matmul import use_best_way
     from pdt.model.store import load_model
     from pdt.records.batch import RecordShards
     from pdt.records.fit import check_fit
@@ -158,6 +159,7 @@ def states(
     shards = RecordShards(records, split=Split.TRAIN)
     check_fit(shards, student.config, student.tokenizer)
     training, device = student.config.training, Ranks().device
+    use_best_way(device)
     place_trunk(student, compute_dtype(training.dtype, device), device)  # as a run computes it
     kept = TrunkCache(cache, training.trunk_cache.max_bytes, student)
     count = len(range(part - 1, len(shards), parts))

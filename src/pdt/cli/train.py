@@ -172,8 +172,9 @@ def _train_watched(trainer: "Trainer", until: int | None) -> None:
         console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     config, step = trainer.model.config, trainer.progress.step
-    if trainer.held_out.missing is not None:
-        say(trainer.held_out.missing)
+    for remark in (trainer.remark, trainer.held_out.missing):
+        if remark is not None:
+            say(remark)
     end = trainer.steps if until is None else min(trainer.steps, until)
     with ExitStack() as open_now:
         try:

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from pdt.config.node import Count, Strict, require_divides
-from pdt.terms import CodebookStart, NotesCondition, RopeScaling, TrunkFamily
+from pdt.terms import CodebookStart, LaneBank, NotesCondition, RopeScaling, TrunkFamily
 
 
 class RopeConfig(Strict):
@@ -91,6 +91,16 @@ class LanesConfig(Strict):
     """First layer that every lane owns a copy of; the layers below are one frozen trunk."""
     block_tokens: Count
     """τ: lane-local tokens between two barriers."""
+    bank: LaneBank = LaneBank.FULL
+    """A lane owns every upper projection whole, or a change of low rank over one frozen copy."""
+    rank: Count | None = None
+    """Of that change."""
+
+    @model_validator(mode="after")
+    def _ranked(self) -> "LanesConfig":
+        if (self.bank is LaneBank.LOW_RANK) != (self.rank is not None):
+            raise ValueError("bank: low_rank needs a rank, and bank: full has none")
+        return self
 
 
 class PlannerConfig(Strict):

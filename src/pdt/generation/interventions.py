@@ -61,13 +61,7 @@ class SwapPlans(Intervention):
     def edit_plans(self, plans: PlanSet) -> PlanSet:
         lane_of_new = list(range(plans.nodes_BKNP.shape[1]))
         lane_of_new[self.a], lane_of_new[self.b] = self.b, self.a
-        return replace(
-            plans,
-            nodes_BKNP=plans.nodes_BKNP[:, lane_of_new],
-            valid_BKN=plans.valid_BKN[:, lane_of_new],
-            scores_BK=plans.scores_BK[:, lane_of_new],
-            validity_BKN=None,
-        )
+        return plans.select(lane_of_new)
 
     def lane_after(self, lane: int) -> int:
         return {self.a: self.b, self.b: self.a}.get(lane, lane)
@@ -124,31 +118,6 @@ class DropNode(Intervention):
         valid = plans.valid_BKN.clone()
         valid[:, self.lane, self.node] = False
         return replace(plans, valid_BKN=valid)
-
-    def lanes(self) -> tuple[int, ...]:
-        return (self.lane,)
-
-    def nodes(self) -> tuple[int, ...]:
-        return (self.node,)
-
-
-@dataclass(frozen=True)
-class SetNode(Intervention):
-    """One plan node gets new content, from Python: any vector of planner width."""
-
-    lane: int = 0
-    node: int = 0
-    content_P: tuple[float, ...] = ()
-
-    def edit_plans(self, plans: PlanSet) -> PlanSet:
-        nodes, valid = plans.nodes_BKNP.clone(), plans.valid_BKN.clone()
-        if len(self.content_P) != nodes.shape[3]:
-            raise UsageError(
-                f"A plan node has {nodes.shape[3]} numbers, got {len(self.content_P)}."
-            )
-        nodes[:, self.lane, self.node] = torch.tensor(self.content_P)
-        valid[:, self.lane, self.node] = True
-        return replace(plans, nodes_BKNP=nodes, valid_BKN=valid)
 
     def lanes(self) -> tuple[int, ...]:
         return (self.lane,)
@@ -346,6 +315,15 @@ _GRAMMAR: dict[str, tuple[str, Callable[..., Intervention]]] = {
     "close-gate": (r"", lambda at: CloseNoteGate(from_block=at)),
     "block-reader": (r"(\d+)", lambda at, lane: BlockReader(int(lane), from_block=at)),
 }
+
+
+def edited_bus(
+    bus: NotesBus, interventions: Sequence[Intervention], model: ParallelDecoder
+) -> NotesBus:
+    """The bus as the lanes read it under these edits; what was committed stays as it is."""
+    for intervention in interventions:
+        bus = intervention.edit_bus(bus, model.note_writer.vq.decode)
+    return bus
 
 
 def bind(interventions: Sequence[Intervention], model: ParallelDecoder) -> list[Intervention]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from pdt.errors import UsageError
 from pdt.generation.events import (
@@ -23,11 +24,12 @@ from pdt.generation.events import (
     PlanReady,
     Round,
 )
-from pdt.generation.interventions import Intervention, bind
+from pdt.generation.interventions import Intervention, bind, edited_bus
 from pdt.generation.lane import Continuations, LaneWriter
 from pdt.generation.ledger import Ledger, count_memory, count_work
 from pdt.generation.settings import GenerationSettings
 from pdt.model.gated_read import ReadMemory
+from pdt.model.kernels.round import rounds_of
 from pdt.model.pdt import Frontier, ParallelDecoder, Prompt
 from pdt.model.planner import PlanSet
 from pdt.notes.bus import NotesBus
@@ -82,7 +84,7 @@ class Generation:
             if not self._writing():
                 break
             with self.ledger.timed("decode"):
-                h_BKD = self.model.advance(frontier, tokens_BK[:, :, None], notes)[:, :, 0]
+                h_BKD = self._round(tokens_BK[:, :, None], notes)[:, :, 0]
             # 3. At a block's end all lanes publish together; only then does the next block begin.
             if frontier.written % self.model.config.lanes.block_tokens == 0:
                 with self.ledger.timed("barrier"):
@@ -102,10 +104,10 @@ class Generation:
         yield Done(self._documents(), self.ledger)
 
     def _open(self) -> Frontier:
-        lengths = torch.tensor([len(tokens) for tokens in self.prompts])
-        tokens_BT = torch.zeros(len(self.prompts), int(lengths.max()), dtype=torch.long)
-        for row, tokens in zip(tokens_BT, self.prompts, strict=True):
-            row[: len(tokens)] = torch.tensor(tokens)
+        device = self.model.device
+        rows = [torch.tensor(tokens) for tokens in self.prompts]
+        tokens_BT = pad_sequence(rows, batch_first=True).to(device)
+        lengths = torch.tensor([len(row) for row in rows], device=device)
         with self.ledger.timed("prefill"):
             prompt = self.read or self.model.read_prompt(tokens_BT, lengths)
         with self.ledger.timed("plan"):
@@ -114,6 +116,7 @@ class Generation:
             plans = self._edited_plans(0)
         with self.ledger.timed("prefill"):
             frontier = self.model.open_lanes(prompt, plans, suffix_tokens=self.settings.max_tokens)
+            self._round = rounds_of(self.model, frontier)
         self._read_plans = plans
         count_work(self.ledger, self.model, len(self.prompts))
         return frontier
@@ -138,22 +141,22 @@ class Generation:
                     if writer.reason is not None:
                         finished.append(self._finished(document, lane))
                 tokens_BK[document, lane] = writer.tokens[-1]
-        return tokens_BK, tuple(taken), finished
+        return tokens_BK.to(self.model.device), tuple(taken), finished
 
     def _commit(self, h_BKD: Tensor, written: int) -> None:
         """Only a lane that has written the whole block publishes."""
         complete = [[len(w.tokens) >= written for w in row] for row in self.writers]
-        note = self.model.write_notes(h_BKD, torch.tensor(complete))
+        note = self.model.write_notes(h_BKD, torch.tensor(complete, device=self.model.device))
         self.bus = self.bus.commit(len(self.bus.blocks), note)
 
     def _reads(self, block: int) -> tuple[Tensor, list[ReadMemory] | None]:
         """The table and the notes for one block, as the interventions in force leave them."""
         config = self.model.config
         may_read = visibility_table(config.notes.condition, config.lanes.count)
-        bus = self.bus
-        for intervention in self._in_force(block):
+        in_force = self._in_force(block)
+        for intervention in in_force:
             may_read = intervention.edit_may_read(may_read)
-            bus = intervention.edit_bus(bus, self.model.note_writer.vq.decode)
+        bus = edited_bus(self.bus, in_force, self.model)
         return may_read, self.model.read_notes(bus, block, may_read)
 
     def _edited_plans(self, block: int) -> PlanSet:
@@ -265,7 +268,7 @@ def start(
         prompts=[list(prompt) for prompt in prompts],
         writers=writers,
         interventions=bind(interventions, model),
-        plans=plans,
+        plans=None if plans is None else plans.to(model.device),
         ledger=Ledger(first_token_seconds=[[0.0] * lanes for _ in prompts]),
         bus=model.empty_bus(),
         should_stop=should_stop,

@@ -11,7 +11,8 @@ import torch
 
 from pdt.generation.lane import LaneWriter
 from pdt.generation.settings import GenerationSettings
-from pdt.model.one_lane import one_lane, plan_of_lane
+from pdt.model.kernels.round import rounds_of
+from pdt.model.one_lane import one_lane
 from pdt.model.pdt import ParallelDecoder
 from pdt.model.planner import PlanSet
 from pdt.notes.bus import NoteBlock, NotesBus
@@ -32,13 +33,14 @@ def write_serially(
     config = model.config
     tau = config.lanes.block_tokens
     chosen = range(config.lanes.count) if lanes is None else lanes
-    read = model.read_prompt(torch.tensor([list(prompt)]))
+    read = model.read_prompt(torch.tensor([list(prompt)], device=model.device))
     plans = plans or model.plan(read)
     views = {lane: one_lane(model, lane) for lane in chosen}
     fronts = {
-        lane: view.open_lanes(read, plan_of_lane(plans, lane), suffix_tokens=settings.max_tokens)
+        lane: view.open_lanes(read, plans.select([lane]), suffix_tokens=settings.max_tokens)
         for lane, view in views.items()
     }
+    rounds = {lane: rounds_of(view, fronts[lane]) for lane, view in views.items()}
     states = {lane: front.h_BKD for lane, front in fronts.items()}
     writers = {lane: LaneWriter(lane, settings, None, eos) for lane in chosen}
     table = visibility_table(config.notes.condition, config.lanes.count)
@@ -52,9 +54,9 @@ def write_serially(
                 if writer.reason is not None:
                     break
                 writer.take(view.logits(states[lane][:, :, None])[0, 0, 0])
-                token = torch.tensor([[[writer.tokens[-1]]]])
+                token = torch.tensor([[[writer.tokens[-1]]]], device=model.device)
                 if writer.reason is None or len(writer.tokens) % tau == 0:
-                    states[lane] = view.advance(fronts[lane], token, notes)[:, :, 0]
+                    states[lane] = rounds[lane](token, notes)[:, :, 0]
         bus = bus.commit(block, _notes(model, states, writers, (block + 1) * tau))
     return [writers[lane].tokens for lane in chosen], bus
 
@@ -66,8 +68,8 @@ def _notes(
     written: int,
 ) -> NoteBlock:
     """All lanes together; one that does not run or has ended publishes nothing."""
-    blank = torch.zeros(1, 1, model.config.trunk.shape.width)
+    blank = torch.zeros(1, 1, model.config.trunk.shape.width, device=model.device)
     lanes = range(model.config.lanes.count)
     h_BKD = torch.cat([states.get(lane, blank) for lane in lanes], dim=1)
     complete = [lane in writers and len(writers[lane].tokens) >= written for lane in lanes]
-    return model.write_notes(h_BKD, torch.tensor([complete]))
+    return model.write_notes(h_BKD, torch.tensor([complete], device=model.device))

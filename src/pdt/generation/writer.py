@@ -13,6 +13,7 @@ from pdt.generation.events import Done, Event
 from pdt.generation.interventions import Intervention
 from pdt.generation.loop import Generation, start
 from pdt.generation.settings import GenerationSettings
+from pdt.model.kernels.matmul import use_best_way
 from pdt.model.pdt import ParallelDecoder
 from pdt.model.planner import PlanSet
 from pdt.model.store import load_model
@@ -37,7 +38,9 @@ class Writer:
 
     @classmethod
     def load(cls, directory: str | Path, *, trunk: str | None = None) -> "Writer":
-        return cls(load_model(Path(directory), trunk=trunk))
+        model = load_model(Path(directory), trunk=trunk)
+        use_best_way(model.device)
+        return cls(model)
 
     def begin(
         self,

@@ -128,7 +128,7 @@ def fill_trunk(
 
     def copied() -> Iterable[tuple[str, Tensor]]:
         for name, parameter in model.trunk.shared():
-            value = weights.tensor(hf_name(name))
+            value = weights.tensor(hf_name(name, model.config.lanes.fork_layer))
             parameter.data.copy_(value)
             yield name, value
 
@@ -136,16 +136,20 @@ def fill_trunk(
 
 
 def clone_lanes(model: ParallelDecoder, weights: PretrainedWeights) -> None:
-    """Every lane's slice of every upper layer starts as the pretrained layer."""
+    """What each lane owns of every upper layer starts as the pretrained layer."""
     fork = model.config.lanes.fork_layer
     for index, layer in enumerate(model.lane_layers):
         for name, bank in layer.decoder.named_parameters():
-            bank.data.copy_(
-                weights.tensor(f"model.layers.{fork + index}.{name}")
-            )  # over the lane axis
+            if not name.endswith((".narrow", ".widen")):  # a change has nothing to be a clone of
+                pretrained = weights.tensor(f"model.layers.{fork + index}.{name}")
+                bank.data.copy_(pretrained)  # over the lane axis
 
 
-def hf_name(name: str) -> str:
+def hf_name(name: str, fork_layer: int) -> str:
+    """What the pretrained decoder calls a tensor of the trunk."""
+    if name.startswith("upper."):
+        _, index, rest = name.split(".", 2)
+        return f"model.layers.{fork_layer + int(index)}.{rest}"
     return name if name.startswith("lm_head") else f"model.{name}"
 
 

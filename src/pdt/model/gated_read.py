@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from pdt.model import kernels
+from pdt.model.product import product
 
 
 class ReadMemory(NamedTuple):
@@ -45,13 +45,13 @@ class GatedRead(nn.Module):
         return ReadMemory(self._split_heads(k), self._split_heads(v), readable_BKS)
 
     def forward(self, h_BKTD: Tensor, memory: ReadMemory) -> Tensor:
-        q = self._split_heads(kernels.linear(h_BKTD, self.q_proj.weight, self.q_proj.bias))
+        q = self._split_heads(product(h_BKTD, self.q_proj.weight, self.q_proj.bias))
         # Both B and K are batch axes of this attention: a lane has no address for another's memory.
         scores = q @ memory.k.transpose(-1, -2) * q.shape[-1] ** -0.5  # [B, K, H, T, S]
         hidden = ~memory.readable_BKS[:, :, None, None, :]
         weights = torch.softmax(scores.masked_fill(hidden, torch.finfo(scores.dtype).min), dim=-1)
         read = (weights @ memory.v).transpose(2, 3).flatten(3)  # [B, K, T, A]
-        out = kernels.linear(read, self.o_proj.weight, self.o_proj.bias)
+        out = product(read, self.o_proj.weight, self.o_proj.bias)
         anything = memory.readable_BKS.any(-1)[:, :, None, None]
         gate = memory.gate * torch.sigmoid(self.residual_gate)
         return out * (gate * anything).to(out.dtype)

@@ -3,6 +3,8 @@
 Paper: §3.3, Fig. 2.
 """
 
+from typing import cast
+
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -10,7 +12,7 @@ from pdt.config import PdtConfig, TrunkShape
 from pdt.model.attention import attend
 from pdt.model.cache import LayerMemory
 from pdt.model.gated_read import ReadMemory
-from pdt.model.linear import Linear, RMSNorm
+from pdt.model.linear import SHARED, Bank, Linear, LowRankLinear
 from pdt.model.plan_kv import PlanKV
 from pdt.model.rope import Rotary
 from pdt.model.snc import SharedNotes
@@ -19,17 +21,17 @@ from pdt.model.snc import SharedNotes
 class SelfAttention(nn.Module):
     """Causal grouped-query attention of a lane over the prompt and its own tokens."""
 
-    def __init__(self, shape: TrunkShape, lanes: int | None) -> None:
+    def __init__(self, shape: TrunkShape, bank: Bank) -> None:
         super().__init__()
         self.head_width = shape.head_width
         query, kv = (n * shape.head_width for n in (shape.query_heads, shape.kv_heads))
-        self.q_proj = Linear(shape.width, query, lanes=lanes, bias=shape.qkv_bias)
-        self.k_proj = Linear(shape.width, kv, lanes=lanes, bias=shape.qkv_bias)
-        self.v_proj = Linear(shape.width, kv, lanes=lanes, bias=shape.qkv_bias)
-        self.o_proj = Linear(query, shape.width, lanes=lanes)
+        self.q_proj = bank.linear(shape.width, query, bias=shape.qkv_bias)
+        self.k_proj = bank.linear(shape.width, kv, bias=shape.qkv_bias)
+        self.v_proj = bank.linear(shape.width, kv, bias=shape.qkv_bias)
+        self.o_proj = bank.linear(query, shape.width)
         if shape.qk_norm:
-            self.q_norm: nn.Module = RMSNorm(shape.head_width, shape.norm_eps, lanes=lanes)
-            self.k_norm: nn.Module = RMSNorm(shape.head_width, shape.norm_eps, lanes=lanes)
+            self.q_norm: nn.Module = bank.norm(shape.head_width, shape.norm_eps)
+            self.k_norm: nn.Module = bank.norm(shape.head_width, shape.norm_eps)
         else:
             self.q_norm, self.k_norm = nn.Identity(), nn.Identity()
 
@@ -49,11 +51,11 @@ class SelfAttention(nn.Module):
 class SwiGLU(nn.Module):
     """The feed-forward path of the supported families."""
 
-    def __init__(self, shape: TrunkShape, lanes: int | None) -> None:
+    def __init__(self, shape: TrunkShape, bank: Bank) -> None:
         super().__init__()
-        self.gate_proj = Linear(shape.width, shape.feed_forward, lanes=lanes)
-        self.up_proj = Linear(shape.width, shape.feed_forward, lanes=lanes)
-        self.down_proj = Linear(shape.feed_forward, shape.width, lanes=lanes)
+        self.gate_proj = bank.linear(shape.width, shape.feed_forward)
+        self.up_proj = bank.linear(shape.width, shape.feed_forward)
+        self.down_proj = bank.linear(shape.feed_forward, shape.width)
 
     def forward(self, h_BKTD: Tensor) -> Tensor:
         return self.down_proj(F.silu(self.gate_proj(h_BKTD)) * self.up_proj(h_BKTD))
@@ -62,15 +64,15 @@ class SwiGLU(nn.Module):
 class DecoderLayer(nn.Module):
     """A layer as pretrained: attention, then feed-forward, each behind a norm and a residual.
 
-    `lanes=None` is the frozen trunk, whose weights serve every lane; else each lane owns a slice.
+    Without a bank of its own it is the frozen trunk's, whose weights serve every lane.
     """
 
-    def __init__(self, shape: TrunkShape, lanes: int | None = None) -> None:
+    def __init__(self, shape: TrunkShape, bank: Bank = SHARED) -> None:
         super().__init__()
-        self.input_layernorm = RMSNorm(shape.width, shape.norm_eps, lanes=lanes)
-        self.self_attn = SelfAttention(shape, lanes)
-        self.post_attention_layernorm = RMSNorm(shape.width, shape.norm_eps, lanes=lanes)
-        self.mlp = SwiGLU(shape, lanes)
+        self.input_layernorm: nn.Module = bank.norm(shape.width, shape.norm_eps)
+        self.self_attn = SelfAttention(shape, bank)
+        self.post_attention_layernorm: nn.Module = bank.norm(shape.width, shape.norm_eps)
+        self.mlp = SwiGLU(shape, bank)
 
     def forward(self, h_BKTD: Tensor, rotary: Rotary, memory: LayerMemory) -> Tensor:
         h_BKTD = h_BKTD + self.self_attn(self.input_layernorm(h_BKTD), rotary, memory)
@@ -81,6 +83,21 @@ class DecoderLayer(nn.Module):
         return self.self_attn.keys_values(self.input_layernorm(h_BKTD), rotary)
 
 
+def projections(shape: TrunkShape) -> DecoderLayer:
+    """The projections of a layer alone: what changes of low rank stand on. Lanes own the norms."""
+    layer = DecoderLayer(shape)
+    layer.input_layernorm = layer.post_attention_layernorm = nn.Identity()
+    layer.self_attn.q_norm = layer.self_attn.k_norm = nn.Identity()
+    return layer
+
+
+def stand_on(layer: DecoderLayer, base: DecoderLayer) -> None:
+    """Put every change of low rank over the frozen projection of the same name."""
+    for name, module in layer.named_modules():
+        if isinstance(module, LowRankLinear):
+            module.stand_on(cast(Linear, base.get_submodule(name)))
+
+
 class LaneLayer(nn.Module):
     """Physical upper layer: private attention and feed-forward, then Plan-KV, then SNC.
 
@@ -89,7 +106,7 @@ class LaneLayer(nn.Module):
 
     def __init__(self, config: PdtConfig) -> None:
         super().__init__()
-        self.decoder = DecoderLayer(config.trunk.shape, config.lanes.count)
+        self.decoder = DecoderLayer(config.trunk.shape, Bank(config.lanes.count, config.lanes.rank))
         self.plan_kv = PlanKV(config)
         self.snc = SharedNotes(config)
 

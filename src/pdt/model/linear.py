@@ -1,14 +1,17 @@
-"""Linear maps and norms whose weight is shared by all lanes or has one slice a lane.
+"""Linear maps and norms: one weight for all lanes, one slice a lane, or one with a change a lane.
+
+A layer asks its `Bank` for them and does not know which it was given.
 
 Paper: §3.3.
 """
+
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pdt.model import kernels
-from pdt.model.weight_gradients import gathering_for
+from pdt.model.product import product
 
 
 class Linear(nn.Module):
@@ -26,17 +29,56 @@ class Linear(nn.Module):
         self.bias = nn.Parameter(torch.empty(*axis, outputs)) if bias else None
 
     def forward(self, x_BKTD: Tensor) -> Tensor:
-        if self.weight.dim() == 2:
-            return kernels.linear(x_BKTD, self.weight, self.bias)
-        B, K, T, D = x_BKTD.shape
-        rows = x_BKTD.transpose(0, 1).reshape(K, B * T, D)
-        gathering = gathering_for(rows, self.weight)
-        if gathering is None:
-            y = kernels.grouped_linear(rows, self.weight, self.bias)  # [K, B*T, out]
-        else:
-            y = gathering.product(rows, self.weight)
-            y = y if self.bias is None else y + self.bias[:, None]
-        return y.unflatten(1, (B, T)).transpose(0, 1)
+        return product(x_BKTD, self.weight, self.bias)
+
+
+class LowRankLinear(nn.Module):
+    """One frozen weight for all lanes, and a change of low rank that each lane owns.
+
+    The change is `widen @ narrow`, [K, out, rank] @ [K, rank, in]. It starts at zero, so that an
+    untrained lane computes what the frozen weight computes. The frozen weight is the trunk's: it is
+    not a parameter of this module, and a saved lane does not hold it.
+
+    Not in the paper, whose lanes own whole copies (§3.3).
+    """
+
+    def __init__(self, inputs: int, outputs: int, *, lanes: int, rank: int) -> None:
+        super().__init__()
+        drawn = torch.randn(rank, inputs) * inputs**-0.5
+        self.narrow = nn.Parameter(drawn.repeat(lanes, 1, 1))
+        self.widen = nn.Parameter(torch.zeros(lanes, outputs, rank))
+        self._base: tuple[Linear, ...] = ()
+
+    @property
+    def base(self) -> Linear:
+        (base,) = self._base
+        return base
+
+    def stand_on(self, base: Linear) -> None:
+        self._base = (base,)  # in a tuple, or it would become a part of this module
+
+    def forward(self, x_BKTD: Tensor) -> Tensor:
+        change = product(product(x_BKTD, self.narrow), self.widen)
+        return self.base(x_BKTD) + change
+
+
+@dataclass(frozen=True)
+class Bank:
+    """Whose weights a layer has: everybody's (`lanes` None), or each lane's own."""
+
+    lanes: int | None = None
+    rank: int | None = None
+
+    def linear(self, inputs: int, outputs: int, *, bias: bool = False) -> nn.Module:
+        if self.lanes is None or self.rank is None:
+            return Linear(inputs, outputs, lanes=self.lanes, bias=bias)
+        return LowRankLinear(inputs, outputs, lanes=self.lanes, rank=self.rank)
+
+    def norm(self, width: int, eps: float) -> "RMSNorm":
+        return RMSNorm(width, eps, lanes=self.lanes)
+
+
+SHARED = Bank()
 
 
 class RMSNorm(nn.Module):

@@ -8,13 +8,11 @@ Paper: §7.1, Table 3 (parallel execution).
 import copy
 from typing import TypeVar
 
-import torch
 from torch import nn
 
 from pdt.config import PdtConfig
 from pdt.model.layer import LaneLayer
 from pdt.model.pdt import ParallelDecoder
-from pdt.model.planner import PlanSet
 
 M = TypeVar("M", bound=nn.Module)
 
@@ -30,12 +28,6 @@ def one_lane(model: ParallelDecoder, lane: int) -> ParallelDecoder:
     return view
 
 
-def plan_of_lane(plans: PlanSet, lane: int) -> PlanSet:
-    """The one outline that lane owns."""
-    own = slice(lane, lane + 1)
-    return PlanSet(plans.nodes_BKNP[:, own], plans.valid_BKN[:, own], plans.scores_BK[:, own])
-
-
 def _lane_layer(layer: LaneLayer, lane: int) -> LaneLayer:
     view = copy.copy(layer)
     view._modules = dict(layer._modules)
@@ -43,7 +35,7 @@ def _lane_layer(layer: LaneLayer, lane: int) -> LaneLayer:
     snc = copy.copy(layer.snc)
     snc._modules = dict(layer.snc._modules)
     snc.address = copy.copy(layer.snc.address)
-    snc.address._buffers = {"reader_K": torch.tensor([lane])}
+    snc.address._buffers = {"reader_K": layer.snc.address.reader_K[lane : lane + 1]}
     view.snc = snc
     return view
 

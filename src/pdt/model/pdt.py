@@ -1,12 +1,13 @@
 """The Parallel Decoder Transformer: one model, K causal frontiers.
 
 The verbs of a generation, in order: `read_prompt`, `plan`, `open_lanes`; then per round `advance`
-and `logits`; at a barrier `write_notes` and `read_notes`. Training uses the same verbs on blocks.
+and `logits`; at a barrier `write_notes` and `read_notes`. Training knows its tokens: it calls
+`read_targets` once and `advance_stacks` a block, and the other verbs are the same.
 
 Paper: §3, Fig. 1.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -19,11 +20,9 @@ from pdt.model.attention import Segment
 from pdt.model.cache import Finished, LayerMemory, SegmentList, SuffixBuffer
 from pdt.model.gated_read import ReadMemory
 from pdt.model.heads import SemanticHeads
-from pdt.model.kernels.round import NativeRound, can_run
-from pdt.model.layer import LaneLayer
+from pdt.model.layer import DecoderLayer, LaneLayer, stand_on
 from pdt.model.plan_kv import PlanMemory
 from pdt.model.planner import PlanSet, SetPlanner
-from pdt.model.recompute import recomputed
 from pdt.model.rope import Rotary, rotary
 from pdt.model.trunk import Trunk, TrunkIdentity
 from pdt.notes.bus import NoteBlock, NotesBus
@@ -57,8 +56,6 @@ class Frontier:
     """State of the last prompt token in each lane: it scores the first token of every section."""
     written: int = 0
     """Tokens every lane has taken in so far."""
-    native: NativeRound | None = None
-    """The compiled round over these caches, once one has run."""
 
 
 class ParallelDecoder(nn.Module):
@@ -70,13 +67,17 @@ class ParallelDecoder(nn.Module):
     def __init__(self, config: PdtConfig) -> None:
         super().__init__()
         self.config = config
-        self.recompute = False  # upper activations again in the backward pass (Appendix A)
+        self.call_layer: Callable[..., Tensor] = LaneLayer.__call__
+        """How an upper layer is called: what is kept for the backward pass is the caller's."""
         self.trunk_identity: TrunkIdentity | None = None
         self.tokenizer: StudentTokenizer | None = None
-        self.trunk = Trunk(config.trunk.shape, config.lanes.fork_layer)
+        bases = 0 if config.lanes.rank is None else config.upper_layers
+        self.trunk = Trunk(config.trunk.shape, config.lanes.fork_layer, upper_layers=bases)
         self.planner = SetPlanner(config)
         self.plan_memory = PlanMemory(config)
         self.lanes = nn.ModuleList(LaneLayer(config) for _ in range(config.upper_layers))
+        for layer, base in zip(self.lane_layers, self.trunk.upper, strict=False):
+            stand_on(layer.decoder, cast(DecoderLayer, base))
         self.note_writer = NoteWriter(
             config.trunk.shape.width,
             config.reads.memory_width,
@@ -85,6 +86,11 @@ class ParallelDecoder(nn.Module):
             norm=config.notes.writer_norm,
         )
         self.heads = SemanticHeads(config)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model computes, and where its inputs must lie."""
+        return self.trunk.norm.weight.device
 
     @property
     def lane_layers(self) -> list[LaneLayer]:
@@ -159,9 +165,6 @@ class ParallelDecoder(nn.Module):
         """Take T tokens in every lane; return the last layer's states, before the final norm."""
         start_B = frontier.lengths_B + frontier.written
         frontier.written += tokens_BKT.shape[2]
-        if can_run(self, frontier, tokens_BKT):
-            frontier.native = frontier.native or NativeRound(self, frontier)
-            return frontier.native(tokens_BKT, notes)
         turn = self._turn_at(start_B, tokens_BKT)
         h_BKTD = self.trunk(tokens_BKT, turn, frontier.lower)
         return self._upper(h_BKTD, turn, frontier.upper, frontier.plan_reads, notes)
@@ -218,9 +221,7 @@ class ParallelDecoder(nn.Module):
         """Through the layers that `memories` stands for, from the lowest."""
         for index, layer in enumerate(self.lane_layers[: len(memories)]):
             note = None if notes is None else notes[index]
-            inputs = (h_BKTD, turn, memories[index], plan_reads[index], note)
-            again = self.recompute and torch.is_grad_enabled()
-            h_BKTD = recomputed(layer, *inputs) if again else layer(*inputs)
+            h_BKTD = self.call_layer(layer, h_BKTD, turn, memories[index], plan_reads[index], note)
         return h_BKTD
 
     def _turn_at(self, start_B: Tensor, run_BKT: Tensor) -> Rotary:

@@ -3,6 +3,7 @@
 Paper: §3.2, Eq. 2.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -28,6 +29,24 @@ class PlanSet:
     def lane_at_position(self) -> Tensor:
         """[B, K]: the lane whose section the reader sees at each position."""
         return self.scores_BK.argsort(dim=-1, descending=True, stable=True)
+
+    def select(self, lanes: Tensor | Sequence[int]) -> "PlanSet":
+        """The outlines of these lanes in this order: [J] the same in every document, or [B, J]."""
+        device = self.nodes_BKNP.device
+        row = torch.arange(len(self.nodes_BKNP), device=device)[:, None]
+        lanes = torch.as_tensor(lanes, device=device)
+        return self._each(lambda part: part[row, lanes])
+
+    def to(self, device: torch.device) -> "PlanSet":
+        return self._each(lambda part: part.to(device))
+
+    def _each(self, edit: Callable[[Tensor], Tensor]) -> "PlanSet":
+        return PlanSet(
+            edit(self.nodes_BKNP),
+            edit(self.valid_BKN),
+            edit(self.scores_BK),
+            None if self.validity_BKN is None else edit(self.validity_BKN),
+        )
 
 
 class SetPlanner(nn.Module):

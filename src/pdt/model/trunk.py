@@ -12,10 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from pdt.config import TrunkShape
-from pdt.model import kernels
 from pdt.model.cache import LayerMemory
-from pdt.model.layer import DecoderLayer
+from pdt.model.layer import DecoderLayer, projections
 from pdt.model.linear import Linear, RMSNorm
+from pdt.model.product import product
 from pdt.model.rope import Rotary
 
 
@@ -41,15 +41,17 @@ def tensors_digest(tensors: Iterable[tuple[str, Tensor]]) -> str:
 class Trunk(nn.Module):
     """One set of weights for all lanes, run outside autograd and never trained.
 
-    The lanes' rows pass through it side by side; they share parameters, not a trajectory.
+    The lanes' rows pass through it side by side; they share parameters, not a trajectory. `upper`
+    are the projections above the fork, where lanes own only changes of them; else it is empty.
 
     Paper: §3.1.
     """
 
-    def __init__(self, shape: TrunkShape, fork_layer: int) -> None:
+    def __init__(self, shape: TrunkShape, fork_layer: int, *, upper_layers: int = 0) -> None:
         super().__init__()
         self.embed_tokens = nn.Embedding.from_pretrained(torch.empty(shape.vocabulary, shape.width))
         self.layers = nn.ModuleList(DecoderLayer(shape) for _ in range(fork_layer))
+        self.upper = nn.ModuleList(projections(shape) for _ in range(upper_layers))
         self.norm = RMSNorm(shape.width, shape.norm_eps)
         self.lm_head = (
             None if shape.tied_head else Linear(shape.width, shape.vocabulary, lanes=None)
@@ -75,4 +77,4 @@ class Trunk(nn.Module):
     def logits(self, h_BKTD: Tensor) -> Tensor:
         """Final norm and language-model head, shared by all lanes; gradients pass through to h."""
         head = self.embed_tokens.weight if self.lm_head is None else self.lm_head.weight
-        return kernels.linear(self.norm(h_BKTD), head)
+        return product(self.norm(h_BKTD), head)

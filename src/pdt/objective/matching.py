@@ -3,15 +3,12 @@
 Paper: §5.1, Eq. 7.
 """
 
-from dataclasses import replace
 from itertools import permutations
 from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-
-from pdt.model.planner import PlanSet
 
 
 class Matching(NamedTuple):
@@ -20,11 +17,6 @@ class Matching(NamedTuple):
     loss: Tensor
     predicted_of_teacher_BK: Tensor
     """σ* of Eq. 7; no gradient passes through the choice."""
-
-    @property
-    def teacher_of_predicted(self) -> Tensor:
-        """[B, K]: the same choice, seen from the predicted plans."""
-        return self.predicted_of_teacher_BK.argsort(dim=1)
 
 
 def match_plans(
@@ -74,17 +66,4 @@ def _cosines(nodes_BKNP: Tensor, targets_BKNP: Tensor) -> Tensor:
     """Of each node of predicted plan j and the same node of teacher plan k: [B, J, K, N]."""
     return torch.einsum(
         "bjnp,bknp->bjkn", F.normalize(nodes_BKNP, dim=-1), F.normalize(targets_BKNP, dim=-1)
-    )
-
-
-def in_teacher_order(plans: PlanSet, predicted_of_teacher_BK: Tensor) -> PlanSet:
-    """The predicted plans on the lanes of the teacher plans they match."""
-    row = torch.arange(len(predicted_of_teacher_BK), device=predicted_of_teacher_BK.device)[:, None]
-    validity = plans.validity_BKN
-    return replace(
-        plans,
-        nodes_BKNP=plans.nodes_BKNP[row, predicted_of_teacher_BK],
-        valid_BKN=plans.valid_BKN[row, predicted_of_teacher_BK],
-        scores_BK=plans.scores_BK[row, predicted_of_teacher_BK],
-        validity_BKN=None if validity is None else validity[row, predicted_of_teacher_BK],
     )

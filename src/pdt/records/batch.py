@@ -67,14 +67,6 @@ class RecordBatch:
         return self.section_tokens_BKT >= 0
 
     @property
-    def block_valid_BKU(self) -> "Tensor":
-        return self.active_node_BKU >= 0
-
-    @property
-    def fact_valid_BF(self) -> "Tensor":
-        return self.owner_lane_BF >= 0
-
-    @property
     def edge_valid_BJ(self) -> "Tensor":
         return self.edge_dependency_BJ >= 0
 

@@ -23,11 +23,3 @@ class Quote(Contract):
 def quote_at(text: str, start: int, end: int) -> Quote:
     """The quote of `text` between two characters."""
     return Quote(start=start, end=end, text=text[start:end])
-
-
-def quote_of(text: str, passage: str, *, occurrence: int = 0) -> Quote:
-    """The quote of one occurrence (0 the first) of `passage` in `text`."""
-    start = -1
-    for _ in range(occurrence + 1):
-        start = text.index(passage, start + 1)
-    return Quote(start=start, end=start + len(passage), text=passage)

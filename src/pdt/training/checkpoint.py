@@ -2,7 +2,8 @@
 
     step-000500/model/                   a saved model, as `pdt generate` reads it
     step-000500/optimizer.safetensors    AdamW's moments by parameter name, and torch's random state
-    step-000500/state.json               step, place in the documents, the whole configuration
+    step-000500/state.json               step, place in the documents, the whole configuration, and
+                                         how matrices were multiplied
     step-000500/manifest.json            size and digest of each file
 
 Learning rate, stage, document order and lane assignment are functions of step, place and seed, so
@@ -20,6 +21,7 @@ from torch import Tensor
 
 from pdt.config import PdtConfig, validate_config
 from pdt.errors import CorruptFile, PdtError, UsageError
+from pdt.model.kernels.matmul import Way
 from pdt.model.pdt import ParallelDecoder
 from pdt.model.pieces import lay_out, read_rows, write_rows
 from pdt.model.store import (
@@ -88,7 +90,12 @@ def save_checkpoint(
             if ranks.first:
                 write_binding(model, work / MODEL)
                 config = model.config.model_dump(mode="json")
-                write_json(work / STATE, {"progress": asdict(progress), "config": config})
+                state = {
+                    "progress": asdict(progress),
+                    "products": engine.products,
+                    "config": config,
+                }
+                write_json(work / STATE, state)
                 write_manifest(work, made_by="pdt.training", config=config)
     return target
 
@@ -109,6 +116,18 @@ def load_checkpoint(
     model = load_model(directory / MODEL, trunk=trunk)
     model.config = expect
     return model, Progress(**state["progress"])
+
+
+def other_products(directory: Path, engine: Engine) -> str | None:
+    """What to say where a checkpoint was multiplied another way than the run goes on."""
+    before = read_json_object(directory / STATE).get("products", Way.DEFAULT)
+    if before == engine.products:
+        return None
+    return (
+        f"{directory} multiplied FP32 matrices by {before!r}, this machine by "
+        f"{engine.products.value!r} (`pdt bench matmul`): losses go on, but not bit for bit.\n"
+        f"PDT_MATMUL={before} keeps the old way."
+    )
 
 
 def restore_optimizer(

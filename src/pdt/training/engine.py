@@ -22,6 +22,7 @@ from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor, Shard
 
 from pdt.errors import UsageError
+from pdt.model.kernels.matmul import Way, best_way, check_bf16, use_way
 from pdt.model.pdt import ParallelDecoder
 from pdt.objective.total import total_loss
 from pdt.records.batch import RecordBatch
@@ -40,6 +41,7 @@ class Engine:
         self.model, self.ranks = model, ranks
         config = model.config.training
         self.dtype = compute_dtype(config.dtype, ranks.device)
+        self.products = self._choose_products()
         self.step = BatchLosses(model)
         self.given_trunk = place_trunk(model, self.dtype, ranks.device)
         for parameter in _scalars(model):  # FSDP shards no scalar: every rank holds the gates
@@ -57,6 +59,19 @@ class Engine:
             self._shard(shard_trunk=config.shard_trunk)
         else:
             model.to(ranks.device)
+
+    def _choose_products(self) -> Way:
+        """How FP32 matrices are multiplied, the same on every rank: what the first one measured."""
+        device = self.ranks.device
+        if device.type != "cpu":
+            return Way.DEFAULT
+        with self.ranks.together():
+            if self.dtype is torch.bfloat16:
+                check_bf16()
+            found = best_way() if self.ranks.first else Way.DEFAULT
+        way = Way(self.ranks.broadcast(found))
+        use_way(way)
+        return way
 
     def losses(
         self, batch: RecordBatch, plan: PlanCondition, counted: Collection[Loss]

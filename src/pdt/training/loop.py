@@ -20,6 +20,7 @@ from pdt.training.checkpoint import (
     Progress,
     latest_checkpoint,
     load_checkpoint,
+    other_products,
     prune_checkpoints,
     remove_partial,
     restore_optimizer,
@@ -33,6 +34,7 @@ from pdt.training.held_out import HeldOut
 from pdt.training.optimizer import build_optimizer, learning_rate_at, take_step
 from pdt.training.preflight import check_run
 from pdt.training.ranks import Ranks
+from pdt.training.recompute import recompute_activations
 from pdt.training.watch.metrics import STEP, Metrics, Watch, append_metrics, forget_later_metrics
 from pdt.training.watch.tally import Tally, gate_values
 
@@ -64,8 +66,10 @@ class Trainer:
                 run.mkdir(parents=True, exist_ok=True)
                 bind_run(run, model, shards, inputs)
         self.borders = {stage.stop_step for stage in stages_of(self.config)}
-        model.recompute = self.config.recompute
+        recompute_activations(model, self.config.recompute)
         self.engine = Engine(model, self.ranks)
+        self.remark: str | None = None
+        """What whoever resumes a run should hear before it goes on."""
         self.optimizer = build_optimizer(model, self.config)
 
     @classmethod
@@ -79,10 +83,11 @@ class Trainer:
             if ranks.first:
                 remove_partial(run)
                 found = str(_newest(run))
-        directory = Path(ranks.told(found))
+        directory = Path(ranks.broadcast(found))
         with ranks.together():
             model, progress = load_checkpoint(directory, config)
         trainer = cls(model, shards, run, progress, ranks=ranks)
+        trainer.remark = other_products(directory, trainer.engine)
         with ranks.together():
             restore_optimizer(model, trainer.optimizer, directory)
             if ranks.first:

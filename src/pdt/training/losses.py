@@ -15,7 +15,7 @@ from pdt.model.planner import PlanSet
 from pdt.notes.bus import NotesBus
 from pdt.objective.channel import code_counts, codebook_loss, commitment_loss, usage_deficit
 from pdt.objective.fact_write import fact_write_loss
-from pdt.objective.matching import in_teacher_order, match_plans, plans_apart
+from pdt.objective.matching import match_plans, plans_apart
 from pdt.objective.note import note_loss
 from pdt.objective.order import order_loss
 from pdt.objective.progress import progress_loss
@@ -125,7 +125,7 @@ def _plan(
     matching = match_plans(
         predicted.nodes_BKNP, predicted.validity_BKN, batch.plan_targets_BKNP, batch.node_valid_BKN
     )
-    learned = in_teacher_order(predicted, matching.predicted_of_teacher_BK)
+    learned = predicted.select(matching.predicted_of_teacher_BK)
     parts: Parts = {}
     apart = None
     if Loss.PLAN in counted:

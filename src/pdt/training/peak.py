@@ -27,6 +27,7 @@ from pdt.records.shards import ARRAYS
 from pdt.terms import Loss, PlanCondition
 from pdt.training.losses import losses_above_the_fork
 from pdt.training.optimizer import learned_parameters
+from pdt.training.recompute import recompute_activations
 from pdt.training.trunk_states import TrunkStates
 
 
@@ -104,7 +105,7 @@ def predict_step_memory(
     """
     with torch.device("meta"), _attention_is_fused():
         model = meta_model(config)
-        model.recompute = config.training.recompute
+        recompute_activations(model, config.training.recompute)
         sizes = (documents, prompt_tokens, section_tokens, facts)
         states, batch = sample_step(config, *sizes)
         for _, parameter in learned_parameters(model):

@@ -72,27 +72,27 @@ class Ranks:
         problem: PdtError | OSError | None = None
         try:
             yield
-        except (PdtError, OSError) as error:
+        except (PdtError, OSError) as raised:
             if self.count == 1:
                 raise
-            problem = error
-        word = self.first_word(None if problem is None else f"On rank {self.rank}: {problem}")
+            problem = raised
+        error = self.first_error(None if problem is None else f"On rank {self.rank}: {problem}")
         disk = self.highest(int(isinstance(problem, OSError)))
-        if word is not None and not self.first:
+        if error is not None and not self.first:
             raise Followed("the first rank says why")
-        if word is not None:
-            raise problem or (OSError(word) if disk else PdtError(word))
+        if error is not None:
+            raise problem or (OSError(error) if disk else PdtError(error))
 
-    def first_word(self, text: str | None) -> str | None:
-        """What the lowest rank that says something says, to all; None when all are silent."""
+    def first_error(self, text: str | None) -> str | None:
+        """The error of the lowest rank that has one, to all; None when all went well."""
         if self.count == 1:
             return text
         speaker = int(self._all(self.rank if text is not None else self.count, dist.ReduceOp.MIN))
-        return None if speaker == self.count else self._told(text or "", speaker)
+        return None if speaker == self.count else self._broadcast(text or "", speaker)
 
-    def told(self, text: str) -> str:
+    def broadcast(self, text: str) -> str:
         """What the first rank says."""
-        return text if self.count == 1 else self._told(text, 0)
+        return text if self.count == 1 else self._broadcast(text, 0)
 
     def highest(self, value: int) -> int:
         return value if self.count == 1 else int(self._all(value, dist.ReduceOp.MAX))
@@ -118,7 +118,7 @@ class Ranks:
             with self.together():
                 if self.first:
                     work = stack.enter_context(new_directory(target))
-            yield Path(self.told(str(work)))
+            yield Path(self.broadcast(str(work)))
             with self.together():  # every rank has written
                 pass
             with self.together():  # no rank goes on before the directory is in its place
@@ -133,7 +133,7 @@ class Ranks:
         dist.all_reduce(number, operation)
         return number
 
-    def _told(self, text: str, speaker: int) -> str:
+    def _broadcast(self, text: str, speaker: int) -> str:
         data = torch.frombuffer(bytearray(text.encode() or b"\0"), dtype=torch.uint8)
         size = torch.tensor(len(data))
         dist.broadcast(size, speaker)

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
 
 from pdt.model.pdt import Frontier, ParallelDecoder
-from pdt.model.weight_gradients import Gathering, gathered
+from pdt.model.product import grouped_by
 from pdt.notes.bus import NotesBus
 from pdt.objective.token import scoring_states, token_nll
+from pdt.training.recompute import run_again
+from pdt.training.weight_gradients import Gathering
 
 Score = Callable[[Tensor, Tensor], Tensor]
 """What is kept of a block's logits and tokens; the logits themselves are given up."""
@@ -63,26 +64,19 @@ def roll_out(
     for block, tokens in enumerate(tokens_BKT.split(tau, dim=2)):
         fork = fork_BKTD[:, :, block * tau : (block + 1) * tau]
         notes = model.read_notes(edit_bus(bus), block, may_read_KK)
-        with gathered(gathering):
+        with grouped_by(gathering):
             h = model.advance_stacks(frontier, fork, notes)
-        scores.append(_score_block(model, score, scoring_states(before_BKD, h), tokens))
+
+        def scored(h_BKTD: Tensor, tokens_BKT: Tensor = tokens) -> Tensor:
+            return score(model.logits(h_BKTD), tokens_BKT)
+
+        scores.append(run_again(model, scored, scoring_states(before_BKD, h)))
         finals.append(_last_states(h, lengths_BK - block * tau))
         before_BKD = h[:, :, -1]
         if h.shape[2] == tau:
             complete_BK = lengths_BK >= (block + 1) * tau
             bus = bus.commit(block, model.write_notes(before_BKD, complete_BK))
     return Rollout(torch.cat(scores, dim=2), torch.stack(finals, dim=2), bus)
-
-
-def _score_block(
-    model: ParallelDecoder, score: Score, h_BKTD: Tensor, tokens_BKT: Tensor
-) -> Tensor:
-    def run(h_BKTD: Tensor) -> Tensor:
-        return score(model.logits(h_BKTD), tokens_BKT)
-
-    if model.recompute and torch.is_grad_enabled():
-        return checkpoint(run, h_BKTD, use_reentrant=False, preserve_rng_state=False)
-    return run(h_BKTD)
 
 
 def _last_states(h_BKTD: Tensor, lengths_BK: Tensor) -> Tensor:

@@ -55,6 +55,8 @@ class TrunkCache:
             "dtype": str(weight.dtype),
             "device": weight.device.type,
         }
+        if torch.get_float32_matmul_precision() != "highest":  # other products, other last bits
+            self._bound["products"] = torch.get_float32_matmul_precision()
         self.hits = self.misses = self.damaged = 0
         self.problem: str | None = None
         """Why nothing more is added, once that is so."""

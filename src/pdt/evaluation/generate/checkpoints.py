@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 
 from pdt.errors import BindingMismatch, UsageError
+from pdt.model.kernels.matmul import use_best_way
 from pdt.model.pdt import ParallelDecoder
 from pdt.model.store import check_binding, load_model, model_directory
 from pdt.model.trained import trained_of
@@ -28,6 +29,7 @@ def load_for_evaluation(path: Path, condition: NotesCondition) -> tuple[Parallel
     if not directory.is_dir():
         raise UsageError(f"{path} is not a directory. Give a saved model or a checkpoint.")
     model = load_model(directory)
+    use_best_way(model.device)
     if model.config.notes.condition is not condition:
         raise BindingMismatch(
             f"{directory} was trained under another notes condition.",

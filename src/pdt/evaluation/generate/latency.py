@@ -7,13 +7,11 @@ import resource
 import sys
 import time
 from collections.abc import Sequence
-from itertools import pairwise
 
 from pdt.evaluation.lines.execution import ONE, PACKED, SERIAL, ExecutionRun
-from pdt.generation.events import Done, PlanReady, Round
-from pdt.generation.loop import start
 from pdt.generation.serial import write_serially
 from pdt.generation.settings import GenerationSettings
+from pdt.generation.timing import time_answer
 from pdt.model.pdt import ParallelDecoder
 from pdt.model.planner import PlanSet
 from pdt.tokenizer import StudentTokenizer
@@ -56,26 +54,20 @@ def _packed(
     name: str,
     settings: GenerationSettings,
 ) -> ExecutionRun:
-    begun = time.perf_counter()
-    ready, ledger = [], None
-    for event in start(model, [prompt], settings, tokenizer=tokenizer, plans=plan).events():
-        if isinstance(event, PlanReady | Round):
-            ready.append(time.perf_counter())
-        elif isinstance(event, Done):
-            ledger = event.ledger
-    assert ledger is not None
+    answer = time_answer(model, prompt, settings, tokenizer=tokenizer, plans=plan)
+    ledger = answer.ledger
     return ExecutionRun(
         side=PACKED,
         record_id=name,
         rounds=ledger.rounds,
         tokens=ledger.tokens,
-        seconds=time.perf_counter() - begun,
+        seconds=answer.seconds,
         prefill_seconds=ledger.seconds["prefill"],
         decode_seconds=ledger.seconds["decode"],
         barrier_seconds=ledger.seconds.get("barrier", 0.0),
         shared_cache_bytes=ledger.shared_cache_bytes,
         private_cache_bytes=ledger.private_cache_bytes,
-        round_seconds=tuple(after - before for before, after in pairwise(ready)),
+        round_seconds=answer.round_seconds,
     )
 
 

@@ -14,7 +14,7 @@ import torch
 from pdt.model.oracle import oracle_plans
 from pdt.model.pdt import ParallelDecoder, Prompt
 from pdt.model.planner import PlanSet
-from pdt.objective.matching import in_teacher_order, match_plans
+from pdt.objective.matching import match_plans
 from pdt.records.batch import RecordBatch
 
 
@@ -28,7 +28,7 @@ class AddressedPlans:
 
     def in_teacher_order(self) -> PlanSet:
         """The same outlines on the teacher's lanes, for teacher forcing."""
-        return in_teacher_order(self.plans, self.lane_of_plan_BK)
+        return self.plans.select(self.lane_of_plan_BK)
 
 
 def given_plans(batch: RecordBatch) -> AddressedPlans:

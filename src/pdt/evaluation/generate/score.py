@@ -14,7 +14,7 @@ from pdt.evaluation.generate.plans import AddressedPlans
 from pdt.evaluation.lines.document import HeldOutChoice
 from pdt.evaluation.lines.likelihoods import Likelihoods
 from pdt.evaluation.protocol.conditions import Condition
-from pdt.generation.interventions import bind
+from pdt.generation.interventions import bind, edited_bus
 from pdt.model.cache import LayerMemory, SegmentList
 from pdt.model.pdt import Frontier, ParallelDecoder, Prompt
 from pdt.model.planner import PlanSet
@@ -51,9 +51,7 @@ class Scorer:
             plans, table = edit.edit_plans(plans), edit.edit_may_read(table)
 
         def edited(bus: NotesBus) -> NotesBus:
-            for edit in edits:
-                bus = edit.edit_bus(bus, model.note_writer.vq.decode)
-            return bus
+            return edited_bus(bus, edits, model)
 
         tokens_BKT = self.batch.records.section_tokens_BKT
         if self._fork_BKTD is None:

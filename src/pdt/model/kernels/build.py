@@ -47,7 +47,7 @@ def library() -> ctypes.CDLL | None:
 
 def _compiled(compiler: str) -> Path:
     version = subprocess.run([compiler, "--version"], capture_output=True, check=True).stdout
-    cpu = "".join(sorted({line for line in _cpu_flags() if line.startswith(("flags", "Features"))}))
+    cpu = "".join(cpu_lines(("flags", "Features")))
     key = hashlib.sha256(b"\0".join([SOURCE.read_bytes(), " ".join(FLAGS).encode(), version]))
     key.update(platform.machine().encode() + cpu.encode())
     target = cache_directory() / "kernels" / f"decode-{key.hexdigest()[:16]}.so"
@@ -59,8 +59,10 @@ def _compiled(compiler: str) -> Path:
     return target
 
 
-def _cpu_flags() -> list[str]:
+def cpu_lines(starts: tuple[str, ...]) -> list[str]:
+    """The lines of the CPU's description that begin so, each once; none where there is no file."""
     try:
-        return Path("/proc/cpuinfo").read_text().splitlines()
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
         return []
+    return sorted({line for line in lines if line.startswith(starts)})

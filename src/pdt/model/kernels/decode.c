@@ -192,8 +192,9 @@ void pdt_rows_linear(const float *weight, const float *x, float *y, long groups,
 /* ---- a whole round; the structs are mirrored in round.py ---- */
 
 typedef struct {
-    const float *weight, *bias; /* [groups][outs][ins], [groups][outs] or NULL */
-    long outs, ins;
+    const float *weight, *bias;  /* [groups][outs][ins], [groups][outs] or NULL */
+    const float *narrow, *widen; /* a lane's change, with a rank: [K][rank][ins], [K][outs][rank] */
+    long outs, ins, groups, rank; /* groups 1: one weight for all lanes; K: each lane its own */
 } linear;
 
 typedef struct { /* Plan-KV or SNC: a gated read of a small memory */
@@ -216,7 +217,7 @@ typedef struct {
 
 typedef struct {
     long documents, lanes, width, query_heads, kv_heads, head_width, feed_forward;
-    long prompt_tokens, capacity, written, layers;
+    long prompt_tokens, capacity, written, layers, rank;
     const long *prompt_lengths; /* [B] */
     const float *cos, *sin;     /* [B][capacity][X] */
     float *h;                   /* [K][B][width], in and out */
@@ -271,10 +272,17 @@ static void norm_rows(const round_of *c, const layer *l, const float *weight, fl
         rms_norm(out + r * c->width, c->h + r * c->width, weight + (r / per) * c->width, c->eps, c->width);
 }
 
-/* This thread's share of a product: calls `after` for each run of outputs it has computed. */
-#define SHARE(m, group_count, all_rows, x, y, AFTER)                                                 \
+/* Add a lane's change to outputs of a row, from what `narrow_rows` has left of the row. */
+static void add_change(const round_of *c, const linear *m, const float *narrowed, float *y, long row,
+                       long from, long to) {
+    const float *widen = m->widen + row / c->documents * m->outs * m->rank, *n = narrowed + row * m->rank;
+    for (long o = from; o < to; o++) y[row * m->outs + o] += dot(widen + o * m->rank, n, m->rank);
+}
+
+/* This thread's share of a product: runs AFTER for each row and run of outputs it has computed. */
+#define SHARE(m, all_rows, x, narrowed, y, AFTER)                                                    \
     do {                                                                                             \
-        long rows_ = (all_rows) / (group_count), all_ = (group_count) * (m).outs;                    \
+        long rows_ = (all_rows) / (m).groups, all_ = (m).groups * (m).outs;                          \
         long at_ = all_ * t->me / t->team, stop_ = all_ * (t->me + 1) / t->team;                     \
         while (at_ < stop_) {                                                                        \
             long g = at_ / (m).outs, from = at_ - g * (m).outs;                                      \
@@ -283,10 +291,19 @@ static void norm_rows(const round_of *c, const layer *l, const float *weight, fl
             const float *bias = (m).bias ? (m).bias + g * (m).outs : 0;                              \
             few_rows(w_, (x) + g * rows_ * (m).ins, (y) + g * rows_ * (m).outs, rows_, from, to,     \
                      (m).outs, (m).ins);                                                             \
-            for (long row = g * rows_; row < (g + 1) * rows_; row++) AFTER;                          \
+            for (long row = g * rows_; row < (g + 1) * rows_; row++) {                               \
+                if ((m).rank) add_change(c, &(m), narrowed, y, row, from, to);                       \
+                AFTER;                                                                               \
+            }                                                                                        \
             at_ += to - from;                                                                        \
         }                                                                                            \
     } while (0)
+
+/* This thread's share of every row times its lane's narrow matrix: the first half of a change. */
+static void narrow_rows(const round_of *c, const linear *m, const worker *t, const float *x, float *out) {
+    linear narrow = {m->narrow, 0, 0, 0, m->rank, m->ins, c->lanes, 0};
+    SHARE(narrow, c->lanes * c->documents, x, 0, out, (void)bias);
+}
 
 static void add_bias(float *y, const float *bias, long from, long to) {
     if (bias)
@@ -377,56 +394,77 @@ static void read_head(const round_of *c, const gated_read *m, const worker *t, c
 
 static void add_read(const round_of *c, const gated_read *m, const worker *t, float *a, float *b) {
     long rows = c->lanes * c->documents, D = c->width, A = m->q.outs, items = rows * m->heads;
-    SHARE(m->q, 1, rows, c->h, a, add_bias(a + row * A, bias, from, to));
+    SHARE(m->q, rows, c->h, 0, a, add_bias(a + row * A, bias, from, to));
     meet(t);
     for (long i = items * t->me / t->team; i < items * (t->me + 1) / t->team; i++)
         read_head(c, m, t, a, b, i);
     meet(t);
-    SHARE(m->o, 1, rows, b, a, add_residual(c->h + row * D, a + row * D, bias, opened(c, m, row), from, to));
+    SHARE(m->o, rows, b, 0, a, add_residual(c->h + row * D, a + row * D, bias, opened(c, m, row), from, to));
     meet(t);
 }
 
+/* Four buffers of rows, and one for what the first half of up to three changes leaves of them. */
 static void run_layer(const round_of *c, const layer *l, const worker *t, float *a, float *b, float *d,
-                      float *e) {
+                      float *e, float *f) {
     long rows = c->lanes * c->documents, D = c->width, FF = c->feed_forward, items = rows * c->kv_heads;
+    float *second = f + rows * c->rank, *third = second + rows * c->rank;
     norm_rows(c, l, l->input_norm, t->normed);
-    SHARE(l->q, l->groups, rows, t->normed, a, add_bias(a + row * l->q.outs, bias, from, to));
-    SHARE(l->k, l->groups, rows, t->normed, b, add_bias(b + row * l->k.outs, bias, from, to));
-    SHARE(l->v, l->groups, rows, t->normed, d, add_bias(d + row * l->v.outs, bias, from, to));
+    if (l->q.rank) {
+        narrow_rows(c, &l->q, t, t->normed, f);
+        narrow_rows(c, &l->k, t, t->normed, second);
+        narrow_rows(c, &l->v, t, t->normed, third);
+        meet(t);
+    }
+    SHARE(l->q, rows, t->normed, f, a, add_bias(a + row * l->q.outs, bias, from, to));
+    SHARE(l->k, rows, t->normed, second, b, add_bias(b + row * l->k.outs, bias, from, to));
+    SHARE(l->v, rows, t->normed, third, d, add_bias(d + row * l->v.outs, bias, from, to));
     meet(t);
     for (long i = items * t->me / t->team; i < items * (t->me + 1) / t->team; i++)
         attend(c, l, t, a, b, d, e, i);
     meet(t);
-    SHARE(l->o, l->groups, rows, e, a, add_residual(c->h + row * D, a + row * D, bias, 1.0f, from, to));
+    if (l->o.rank) {
+        narrow_rows(c, &l->o, t, e, f);
+        meet(t);
+    }
+    SHARE(l->o, rows, e, f, a, add_residual(c->h + row * D, a + row * D, bias, 1.0f, from, to));
     meet(t);
     norm_rows(c, l, l->post_norm, t->normed);
-    SHARE(l->up, l->groups, rows, t->normed, b, (void)bias);
-    SHARE(l->gate, l->groups, rows, t->normed, a, ((void)bias, swiglu(a + row * FF, b + row * FF, from, to)));
+    if (l->up.rank) {
+        narrow_rows(c, &l->up, t, t->normed, f);
+        narrow_rows(c, &l->gate, t, t->normed, second);
+        meet(t);
+    }
+    SHARE(l->up, rows, t->normed, f, b, (void)bias);
+    SHARE(l->gate, rows, t->normed, second, a, ((void)bias, swiglu(a + row * FF, b + row * FF, from, to)));
     meet(t);
-    SHARE(l->down, l->groups, rows, a, d, add_residual(c->h + row * D, d + row * D, bias, 1.0f, from, to));
+    if (l->down.rank) {
+        narrow_rows(c, &l->down, t, a, f);
+        meet(t);
+    }
+    SHARE(l->down, rows, a, f, d, add_residual(c->h + row * D, d + row * D, bias, 1.0f, from, to));
     meet(t);
     if (l->plan.slots) add_read(c, &l->plan, t, a, b);
     if (l->notes.slots) add_read(c, &l->notes, t, a, b);
 }
 
-/* Floats of scratch for a round: four buffers of rows, then each thread's normed rows and scores. */
+/* Floats of scratch for a round: those buffers, then each thread's normed rows and scores. */
 long pdt_round_scratch(const round_of *c, long widest, long slots) {
     long rows = c->lanes * c->documents, scores = c->prompt_tokens + c->capacity;
     if (slots > scores) scores = slots;
-    return 4 * rows * widest + c->threads * (rows * c->width + scores + 16);
+    return 4 * rows * widest + 3 * rows * c->rank + c->threads * (rows * c->width + scores + 16);
 }
 
 void pdt_round(const round_of *c, const layer *layers, long widest, long slots) {
     long rows = c->lanes * c->documents, scores = c->prompt_tokens + c->capacity;
     if (slots > scores) scores = slots;
     float *a = c->scratch, *b = a + rows * widest, *d = b + rows * widest, *e = d + rows * widest;
-    float *private = e + rows * widest;
+    float *f = e + rows * widest, *private = f + 3 * rows * c->rank;
     meeting all = {0, 0, 0};
 #pragma omp parallel num_threads(c->threads)
     {
         worker t = {omp_get_thread_num(), omp_get_num_threads(), 0, 0, &all};
         t.normed = private + t.me * (rows * c->width + scores + 16);
         t.scores = t.normed + rows * c->width;
-        for (long i = 0; i < c->layers; i++) run_layer(c, layers + i, &t, a, b, d, e);
+        for (long i = 0; i < c->layers; i++) run_layer(c, layers + i, &t, a, b, d, e, f);
     }
 }

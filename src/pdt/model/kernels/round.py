@@ -5,8 +5,9 @@ are, a barrier sets the notes. tests/parity/test_kernels.py holds it equal to th
 """
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from ctypes import Structure, c_float, c_int, c_long, c_void_p
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
@@ -15,7 +16,7 @@ from torch import Tensor, nn
 from pdt.model.cache import SuffixBuffer
 from pdt.model.gated_read import GatedRead, ReadMemory
 from pdt.model.kernels.build import library
-from pdt.model.linear import RMSNorm
+from pdt.model.linear import LowRankLinear, RMSNorm
 from pdt.model.rope import rotary
 
 if TYPE_CHECKING:
@@ -27,7 +28,10 @@ MOST_ROWS = 32
 
 
 class _Linear(Structure):
-    _fields_ = [("weight", c_void_p), ("bias", c_void_p), ("outs", c_long), ("ins", c_long)]
+    _fields_ = [
+        ("weight", c_void_p), ("bias", c_void_p), ("narrow", c_void_p), ("widen", c_void_p),
+        ("outs", c_long), ("ins", c_long), ("groups", c_long), ("rank", c_long),
+    ]  # fmt: skip
 
 
 class _Read(Structure):
@@ -54,26 +58,38 @@ class _Round(Structure):
         ("documents", c_long), ("lanes", c_long), ("width", c_long), ("query_heads", c_long),
         ("kv_heads", c_long), ("head_width", c_long), ("feed_forward", c_long),
         ("prompt_tokens", c_long), ("capacity", c_long), ("written", c_long), ("layers", c_long),
+        ("rank", c_long),
         ("prompt_lengths", c_void_p), ("cos", c_void_p), ("sin", c_void_p), ("h", c_void_p),
         ("scratch", c_void_p), ("eps", c_float), ("threads", c_int),
     ]  # fmt: skip
 
 
-def can_run(model: "ParallelDecoder", frontier: "Frontier", tokens_BKT: Tensor) -> bool:
-    """One token a lane, decoding buffers, fp32 on a CPU, no autograd, a handful of rows."""
-    return (
-        tokens_BKT.shape[2] == 1
-        and not torch.is_grad_enabled()
-        and all(isinstance(memory, SuffixBuffer) for memory in frontier.upper)
-        and tokens_BKT.shape[0] * tokens_BKT.shape[1] <= MOST_ROWS
-        and model.trunk.norm.weight.dtype == torch.float32
-        and tokens_BKT.device.type == "cpu"
-        and library() is not None
-    )
+Round = Callable[[Tensor, Sequence[ReadMemory] | None], Tensor]
+"""One token a lane [B, K, 1] and the notes → the last layer's states [B, K, 1, D]."""
+
+
+def rounds_of(model: "ParallelDecoder", frontier: "Frontier") -> Round:
+    """How the rounds of this frontier run: compiled where that fits, else layer by layer."""
+    if NativeRound.fits(model, frontier):
+        return NativeRound(model, frontier)
+    return partial(model.advance, frontier)
 
 
 class NativeRound:
     """The round of one frontier, ready to be called."""
+
+    @staticmethod
+    def fits(model: "ParallelDecoder", frontier: "Frontier") -> bool:
+        """Decoding buffers, fp32 on a CPU, no autograd, a handful of rows."""
+        rows = len(frontier.lengths_B) * model.config.lanes.count
+        return (
+            not torch.is_grad_enabled()
+            and all(isinstance(memory, SuffixBuffer) for memory in frontier.upper)
+            and rows <= MOST_ROWS
+            and model.trunk.norm.weight.dtype == torch.float32
+            and model.device.type == "cpu"
+            and library() is not None
+        )
 
     def __init__(self, model: "ParallelDecoder", frontier: "Frontier") -> None:
         compiled = library()
@@ -113,6 +129,7 @@ class NativeRound:
             prompt_tokens=buffers[0].prompt.length,
             capacity=buffers[0].capacity,
             layers=len(layers),
+            rank=config.lanes.rank or 0,
             prompt_lengths=self._pointer(frontier.lengths_B.long()),
             cos=self._pointer(turn.cos),
             sin=self._pointer(turn.sin),
@@ -134,6 +151,7 @@ class NativeRound:
         self._round.written = self._buffers[0].length
         for memory in self._buffers:
             memory.grow(1)
+        self._frontier.written += 1
         self._library.pdt_round(
             ctypes.byref(self._round), ctypes.byref(self._layers), self._widest, self._slots
         )
@@ -145,13 +163,13 @@ class NativeRound:
             setattr(slot, name, self._linear(getattr(attention, f"{name}_proj")))
         for name in ("gate", "up", "down"):
             setattr(slot, name, self._linear(getattr(mlp, f"{name}_proj")))
-        slot.input_norm = self._pointer(layer.input_layernorm.weight)
-        slot.post_norm = self._pointer(layer.post_attention_layernorm.weight)
+        slot.input_norm = self._pointer(_weight(layer.input_layernorm))
+        slot.post_norm = self._pointer(_weight(layer.post_attention_layernorm))
         if isinstance(attention.q_norm, RMSNorm) and isinstance(attention.k_norm, RMSNorm):
             slot.q_norm = self._pointer(attention.q_norm.weight)
             slot.k_norm = self._pointer(attention.k_norm.weight)
-        weight = attention.q_proj.weight
-        slot.groups = 1 if weight.dim() == 2 else weight.shape[0]
+        norm = _weight(layer.input_layernorm)
+        slot.groups = 1 if norm.dim() == 1 else len(norm)
         prompt = memory.prompt
         slot.prompt_lanes = prompt.k.shape[1]
         slot.prompt_k, slot.prompt_v = self._pointer(prompt.k), self._pointer(prompt.v)
@@ -182,14 +200,28 @@ class NativeRound:
         slot.gate = memory.gate * float(torch.sigmoid(module.residual_gate))
 
     def _linear(self, module: nn.Module) -> _Linear:
-        weight, bias = module.weight, module.bias
-        assert isinstance(weight, Tensor)
+        if isinstance(module, LowRankLinear):
+            linear = self._linear(module.base)
+            linear.narrow, linear.widen = self._pointer(module.narrow), self._pointer(module.widen)
+            linear.rank = module.narrow.shape[1]
+            return linear
+        weight, bias = _weight(module), module.bias
         outs, ins = weight.shape[-2:]
-        pointer = None if bias is None else self._pointer(bias)  # type: ignore[arg-type]
-        return _Linear(self._pointer(weight), pointer, outs, ins)
+        return _Linear(
+            weight=self._pointer(weight),
+            bias=None if bias is None else self._pointer(bias),  # type: ignore[arg-type]
+            outs=outs,
+            ins=ins,
+            groups=1 if weight.dim() == 2 else len(weight),
+        )
 
     def _pointer(self, tensor: Tensor, keep: list[Tensor] | None = None) -> int:
         """The address of a contiguous tensor that stays alive as long as this round."""
         tensor = tensor.detach().contiguous()
         (self._keep if keep is None else keep).append(tensor)
         return tensor.data_ptr()
+
+
+def _weight(module: nn.Module) -> Tensor:
+    assert isinstance(module.weight, Tensor)
+    return module.weight

@@ -2,20 +2,19 @@
 
 A packed rollout calls every upper weight once a block. With one document the gradient of a block is
 a product over 32 rows that writes a matrix as large as the weight, and autograd adds it to the last
-block's: more bytes than arithmetic. While a `Gathering` is open, each call leaves its rows and
+block's: more bytes than arithmetic. While a `Gathering` is in force, each call leaves its rows and
 their gradients, and a product is taken when `ROWS` of them are there. The sum is the same; what
 lives longer is less than `ROWS` rows a lane and weight.
 
 Paper: §6, Appendix A.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from pdt.model import kernels
 
 ROWS = 128
 """Rows a lane that one product takes; a call that has as many is not worth delaying."""
@@ -27,8 +26,11 @@ class Gathering:
     def __init__(self) -> None:
         self._opened: dict[int, tuple[Tensor, Tensor, _Rows]] = {}
 
-    def product(self, x_KRI: Tensor, weight_KOI: Tensor) -> Tensor:
+    def __call__(self, x_KRI: Tensor, weight_KOI: Tensor, bias_KO: Tensor | None) -> Tensor:
         """One product per lane, [K, R, out]; the weight's gradient comes with its last call's."""
+        learns = torch.is_grad_enabled() and weight_KOI.requires_grad
+        if not learns or x_KRI.shape[1] >= ROWS:
+            return kernels.grouped_linear(x_KRI, weight_KOI, bias_KO)
         opened = self._opened.get(id(weight_KOI))
         if opened is None:
             rows = _Rows()
@@ -36,31 +38,8 @@ class Gathering:
             opened = weight_KOI, _Sum.apply(weight_KOI, rows), rows
             self._opened[id(weight_KOI)] = opened
         _, token, rows = opened
-        return _Product.apply(x_KRI, weight_KOI.detach(), token, rows)
-
-
-_open: ContextVar[Gathering | None] = ContextVar("gathering", default=None)
-
-
-def gathering_for(x_KRI: Tensor, weight_KOI: Tensor) -> Gathering | None:
-    """The open gathering, where this call has few rows and its weight learns."""
-    gathering = _open.get()
-    learns = torch.is_grad_enabled() and weight_KOI.requires_grad
-    return gathering if learns and x_KRI.shape[1] < ROWS else None
-
-
-def open_gathering() -> Gathering | None:
-    return _open.get()
-
-
-@contextmanager
-def gathered(gathering: Gathering | None) -> Iterator[None]:
-    """Calls inside leave their rows to `gathering`; a recomputed layer enters its own again."""
-    before = _open.set(gathering)
-    try:
-        yield
-    finally:
-        _open.reset(before)
+        y = _Product.apply(x_KRI, weight_KOI.detach(), token, rows)
+        return y if bias_KO is None else y + bias_KO[:, None]
 
 
 class _Rows:
