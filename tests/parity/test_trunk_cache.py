@@ -14,7 +14,7 @@ from pdt.model.build import random_model
 from pdt.model.pdt import ParallelDecoder
 from pdt.model.trunk import Trunk
 from pdt.records.batch import RecordBatch, RecordShards
-from pdt.study.states import keep_states, part_file
+from pdt.study.states import keep_states, read_mark
 from pdt.terms import Loss, PlanCondition
 from pdt.training.assignment import assign_lanes
 from pdt.training.loop import Trainer
@@ -257,7 +257,7 @@ def test_documents_shared_out_beforehand_are_all_found_by_a_run(
         cache = cache_of(reader(model, tmp_path))
         assert list(keep_states(model, shards, cache, part=part, parts=2))[-1] == documents
         assert cache.hits + cache.misses == documents
-        assert json.loads(part_file(tmp_path, part, 2).read_text()) == {
+        assert json.loads(read_mark(tmp_path, part, 2).read_text()) == {
             "records": shards.digest,
             "documents": documents,
         }
@@ -272,5 +272,5 @@ def test_a_full_cache_ends_the_reading(
 ) -> None:
     cache = cache_of(reader(model, tmp_path, max_bytes=10))
     assert list(keep_states(model, records[0], cache, part=1, parts=1)) == [1]
-    assert json.loads(part_file(tmp_path, 1, 1).read_text())["documents"] == 1
+    assert json.loads(read_mark(tmp_path, 1, 1).read_text())["documents"] == 1
     assert "it is full" in cache.describe()

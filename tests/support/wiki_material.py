@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pdt.sources.candidates import Candidate
-from pdt.sources.wikimedia import Answer
+from pdt.sources.wikimedia import HttpAnswer
 
 ROOT = Path(__file__).parents[2]
 PLACES = (ROOT.parent / "shared" / "wiki", ROOT.parent.parent / "shared" / "wiki")
@@ -32,7 +32,7 @@ class Material:
     """One revision as a wiki would answer for it."""
 
     name: str
-    answers: dict[str, Answer]
+    answers: dict[str, HttpAnswer]
     page: dict[str, Any]
 
 
@@ -122,5 +122,5 @@ def _talk(page_id: int, revision: int, path: Path) -> dict[str, Any]:
     }
 
 
-def _answer(role: str, body: bytes) -> Answer:
-    return Answer(f"https://en.wikipedia.org/{role}", 200, {}, body, RECEIVED_AT)
+def _answer(role: str, body: bytes) -> HttpAnswer:
+    return HttpAnswer(f"https://en.wikipedia.org/{role}", 200, {}, body, RECEIVED_AT)

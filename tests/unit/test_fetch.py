@@ -19,7 +19,7 @@ from pdt.sources.candidates import Candidate
 from pdt.sources.client import PoliteClient, base_url, is_wikimedia, retry_after_seconds, user_agent
 from pdt.sources.fetch import BUNDLES, FAILED, FetchResult, fetch_all, read_failures
 from pdt.sources.recorded import Recording
-from pdt.sources.wikimedia import Answer
+from pdt.sources.wikimedia import HttpAnswer
 from tests.support.parsoid_samples import as_json, mark, note, notes, page, section, sha1_of
 from tests.support.wiki_material import RECEIVED_AT, Material, candidate_of
 from tests.support.wiki_server import Fault, WikiServer, serve
@@ -88,7 +88,7 @@ def material(number: int = 7, **changes: Any) -> Material:
         "html": html,
         "talk": as_json({"query": {"pages": [talk]}}),
     }
-    answers = {role: Answer("", 200, {}, body, RECEIVED_AT) for role, body in bodies.items()}
+    answers = {role: HttpAnswer("", 200, {}, body, RECEIVED_AT) for role, body in bodies.items()}
     return Material(f"Siege {number}", answers, data)
 
 
@@ -293,8 +293,8 @@ def test_a_killed_fetch_repeats_nothing_whole(tmp_path: Path) -> None:
             body = json.loads(m.answers["revision"].body)
             body["query"]["pages"][0]["pageid"] = 70 + n
             html = m.answers["html"].body.replace(b'content="70"', b'content="%d"' % (70 + n))
-            m.answers["revision"] = Answer("", 200, {}, as_json(body), RECEIVED_AT)
-            m.answers["html"] = Answer("", 200, {}, html, RECEIVED_AT)
+            m.answers["revision"] = HttpAnswer("", 200, {}, as_json(body), RECEIVED_AT)
+            m.answers["html"] = HttpAnswer("", 200, {}, html, RECEIVED_AT)
         candidates = tmp_path / "candidates.jsonl"
         candidates.write_text("".join(c.model_dump_json() + "\n" for c in wanted))
         out = tmp_path / "out"

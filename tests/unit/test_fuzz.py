@@ -14,7 +14,7 @@ from pdt.contract import parse_contract
 from pdt.errors import ContractBroken
 from pdt.records.compile import Compiler
 from pdt.records.schema import TrainingRecord
-from pdt.records.show.page import render_page
+from pdt.records.show.html import render_page
 from pdt.records.show.view import view_document
 from pdt.records.verify import record_differences
 from pdt.teacher.document import TaughtDocument

@@ -9,9 +9,9 @@ import pytest
 from rich.console import Console
 
 from pdt.config import PdtConfig
-from pdt.records.show.page import render_page
+from pdt.records.show.html import render_page
 from pdt.records.show.terminal import render
-from pdt.records.show.view import Mark, View, cut, view_document
+from pdt.records.show.view import ShownMark, View, cut, view_document
 from pdt.teacher.document import TaughtDocument
 from pdt.tokenizer import load_tokenizer
 from tests.support.record_samples import document, quote, sample, sample_config, train_tokenizer
@@ -47,7 +47,7 @@ class Page(HTMLParser):
 
 def test_runs_join_to_the_text() -> None:
     text = "In 1412 they came."
-    marks = [Mark(3, 7, "owner", "f1"), Mark(0, 12, "reference", "f2")]
+    marks = [ShownMark(3, 7, "owner", "f1"), ShownMark(0, 12, "reference", "f2")]
     runs = cut(text, marks, {0: 0, 5: 1})
     assert "".join(run.text for run in runs) == text
     assert [run.block for run in runs] == [0, None, 1, None, None]
@@ -131,4 +131,4 @@ def test_the_terminal_shows_the_same(config: PdtConfig) -> None:
 
 def test_page_parts_are_packaged() -> None:
     folder = Path(__file__).parents[2] / "src" / "pdt" / "records" / "show"
-    assert {path.name for path in folder.glob("page.*")} == {"page.css", "page.js", "page.py"}
+    assert {path.name for path in folder.glob("page.*")} == {"page.css", "page.js"}

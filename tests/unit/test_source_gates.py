@@ -9,10 +9,10 @@ import pytest
 from pdt.config import load_config
 from pdt.sources.bundle import describe_bundle, write_bundle
 from pdt.sources.reading import read_source
-from pdt.sources.source_gates import ROWS, judge
+from pdt.sources.source_gates import ROWS, judge_source
 from pdt.sources.splits import seal_splits
 from pdt.sources.verdict import SourceVerdict
-from pdt.sources.wikimedia import FILE_NAMES, Answer, assemble
+from pdt.sources.wikimedia import FILE_NAMES, HttpAnswer, assemble
 from pdt.tokenizer import load_tokenizer
 from tests.support.parsoid_samples import LIMITS, as_json, mark, note, notes, page, section, sha1_of
 from tests.support.wiki_material import RECEIVED_AT, Material, candidate_of
@@ -82,7 +82,8 @@ def bundle_at(
     }
     bodies = {"revision": as_json({"query": {"pages": [data]}}), "html": html}
     answers = {
-        k: Answer("https://en.wikipedia.org/", 200, {}, v, RECEIVED_AT) for k, v in bodies.items()
+        k: HttpAnswer("https://en.wikipedia.org/", 200, {}, v, RECEIVED_AT)
+        for k, v in bodies.items()
     }
     material = Material("Siege of Vell", answers, data)
     bundle, raw = assemble(candidate_of(material), answers, LIMITS)
@@ -96,7 +97,7 @@ def verdict_of(
     who = candidate_of(material, **candidate)
     ledger = seal_splits([who], CONFIG.sources.splits)
     reading = read_source(directory, LIMITS)
-    return judge(reading, who, ledger, CONFIG, load_tokenizer(CONFIG.records.tokenizer))
+    return judge_source(reading, who, ledger, CONFIG, load_tokenizer(CONFIG.records.tokenizer))
 
 
 def failed(verdict: SourceVerdict) -> set[str]:
@@ -178,7 +179,7 @@ def test_disagreeing_projects_are_recorded(tmp_path: Path) -> None:
 
 def test_a_page_without_a_reviewed_candidate_is_never_accepted(tmp_path: Path) -> None:
     directory, _ = bundle_at(tmp_path, article())
-    verdict = judge(
+    verdict = judge_source(
         read_source(directory, LIMITS), None, None, CONFIG, load_tokenizer(CONFIG.records.tokenizer)
     )
     assert failed(verdict) == {"topic", "age", "one_split"}
@@ -190,7 +191,7 @@ def test_a_review_of_another_revision_does_not_count(tmp_path: Path) -> None:
     ledger = seal_splits([other], CONFIG.sources.splits)
     tokenizer = load_tokenizer(CONFIG.records.tokenizer)
     assert "topic" in failed(
-        judge(read_source(directory, LIMITS), other, ledger, CONFIG, tokenizer)
+        judge_source(read_source(directory, LIMITS), other, ledger, CONFIG, tokenizer)
     )
 
 

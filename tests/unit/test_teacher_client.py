@@ -159,9 +159,9 @@ def test_a_changed_prompt_model_parameter_schema_or_input_never_takes_an_old_ans
     assert asks("teacher.endpoint.model=other") == 1
     assert asks("teacher.endpoint.parameters={temperature: 0.5}") == 1
     assert asks(what=source_of(documents()[1])) == 1
-    old = prompts.prompt_text
+    old = prompts.teacher_prompt
     with monkeypatch.context() as patch:
-        patch.setattr("pdt.teacher.prompted.prompt_text", lambda name: old(name) + "!")
+        patch.setattr("pdt.teacher.prompted.teacher_prompt", lambda name: old(name) + "!")
         assert asks() == 1
     with monkeypatch.context() as patch:
         changed = {**reply_schema(FactsDraft), "title": "Other"}

@@ -13,7 +13,7 @@ from pdt.bench.timing import Timing, interleave
 from pdt.config import PdtConfig
 from pdt.errors import UsageError
 from pdt.sources.reading import bundle_directories, read_source
-from pdt.sources.source_gates import judge
+from pdt.sources.source_gates import judge_source
 from pdt.tokenizer import load_tokenizer
 
 
@@ -50,7 +50,7 @@ def bench_sources(root: Path, config: PdtConfig, *, repeats: int) -> SourcesResu
 
     def judge_all() -> None:
         for directory in directories:
-            judge(read_source(directory, limits), None, None, config, tokenizer)
+            judge_source(read_source(directory, limits), None, None, config, tokenizer)
 
     timings = interleave(
         {"clean": clean, "judge": judge_all, "walk": lambda: [walk(page) for page in pages]},

@@ -11,15 +11,15 @@ from dataclasses import dataclass, field
 from pdt.chronicle.dials import Dials
 from pdt.chronicle.meter import Meter
 from pdt.chronicle.phrasing import (
+    Outcomes,
     Remarks,
-    Results,
     Sentence,
     Topics,
     capital,
     tell,
     tell_from_cue,
 )
-from pdt.chronicle.works import Work, draw_works
+from pdt.chronicle.works import InventedWork, draw_works
 from pdt.chronicle.world import World, WorldFact
 from pdt.terms import Split
 
@@ -137,7 +137,7 @@ class DraftParagraph:
     """Sentences, and after each of them the works that are cited for it."""
 
     sentences: list[Sentence]
-    cited: dict[int, list[Work]] = field(default_factory=dict)
+    cited: dict[int, list[InventedWork]] = field(default_factory=dict)
 
     @property
     def text(self) -> str:
@@ -149,12 +149,12 @@ DraftSection = tuple[str | None, list[DraftParagraph]]
 
 
 @dataclass
-class Draft:
+class ArticleDraft:
     """An article before it becomes markup."""
 
     title: str
     sections: list[DraftSection]
-    works: tuple[Work, ...]
+    works: tuple[InventedWork, ...]
 
     @property
     def text(self) -> str:
@@ -180,7 +180,7 @@ def even_chunks(facts: Sequence[WorldFact], most: int) -> list[Sequence[WorldFac
 
 def draft_article(
     stream: random.Random, world: World, split: Split, dials: Dials, meter: Meter
-) -> Draft:
+) -> ArticleDraft:
     """The world as an article whose length is within the dials."""
     narrate = _Narrator(stream, world, split, dials)
     sections: list[DraftSection] = [(None, [narrate.lead()])]
@@ -192,7 +192,7 @@ def draft_article(
         sections.append(("Memory", narrate.essay(MEMORY)))
         sections.append(("Sources and later views", narrate.essay(LATER_VIEWS)))
     works = draw_works(stream, world, 20 if dials.detail == 2 else stream.randrange(2, 5))
-    draft = Draft(world.title, sections, works)
+    draft = ArticleDraft(world.title, sections, works)
     _fit(stream, draft, world, dials, meter)
     _cite(stream, draft)
     return draft
@@ -204,7 +204,7 @@ class _Narrator:
     def __init__(self, stream: random.Random, world: World, split: Split, dials: Dials) -> None:
         self.stream, self.world, self.split, self.dials = stream, world, split, dials
         self.topics = Topics(stream, world)
-        self.results = Results(stream)
+        self.results = Outcomes(stream)
 
     def lead(self) -> DraftParagraph:
         world = self.world
@@ -329,7 +329,9 @@ class _Narrator:
         return f"{party} and {PARTY_THEMES[fact.deed.theme]}"
 
 
-def _fit(stream: random.Random, draft: Draft, world: World, dials: Dials, meter: Meter) -> None:
+def _fit(
+    stream: random.Random, draft: ArticleDraft, world: World, dials: Dials, meter: Meter
+) -> None:
     """Add remarks until the article is long enough; a bare article is never too long."""
     tokens = meter.estimate(draft.text)
     least = dials.source_tokens.min + dials.source_tokens.min // 50 + 4
@@ -356,9 +358,9 @@ def _fit(stream: random.Random, draft: Draft, world: World, dials: Dials, meter:
             tokens += meter.estimate(" " + remark.text)
 
 
-def _cite(stream: random.Random, draft: Draft) -> None:
+def _cite(stream: random.Random, draft: ArticleDraft) -> None:
     """Cite each fact's paragraph; every work is used before one is used again."""
-    queue: list[Work] = []
+    queue: list[InventedWork] = []
     for _, paragraphs in draft.sections:
         for paragraph in paragraphs:
             last = len(paragraph.sentences) - 1

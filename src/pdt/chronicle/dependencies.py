@@ -12,7 +12,7 @@ from pdt.chronicle.dials import Dials
 from pdt.chronicle.meter import Meter
 from pdt.chronicle.phrasing import capital
 from pdt.chronicle.placement import BLOCK, measured_lag, place
-from pdt.chronicle.section import LaneDraft, Mark, Node, Piece, sentence_of
+from pdt.chronicle.section import Mark, MarkedSentence, Node, SectionDraft, sentence_of
 from pdt.chronicle.world import WorldFact
 
 RECALLS = (
@@ -39,7 +39,7 @@ class Link:
 def link_lanes(
     choices: random.Random,
     layout: random.Random,
-    lanes: list[LaneDraft],
+    lanes: list[SectionDraft],
     dials: Dials,
     meter: Meter,
 ) -> list[Link] | None:
@@ -60,7 +60,7 @@ def link_lanes(
     return links
 
 
-def named_in_request(links: Sequence[Link], lanes: Sequence[LaneDraft]) -> list[str]:
+def named_in_request(links: Sequence[Link], lanes: Sequence[SectionDraft]) -> list[str]:
     """With which fact the reader wants a thing named, and named again; never the name.
 
     Nothing else says where a name stands: a planner that did not know could only hedge.
@@ -80,7 +80,7 @@ def named_in_request(links: Sequence[Link], lanes: Sequence[LaneDraft]) -> list[
     return asked
 
 
-def _cue_before(lane: LaneDraft, mark_id: str) -> str:
+def _cue_before(lane: SectionDraft, mark_id: str) -> str:
     """The cue of the fact that a coined name follows."""
     cues = {fact.id: fact.deed.cue for node in lane.nodes for fact in node.facts}
     marks = [mark.id for _, mark in lane.marks()]
@@ -90,7 +90,7 @@ def _cue_before(lane: LaneDraft, mark_id: str) -> str:
 def _coined(
     choices: random.Random,
     layout: random.Random,
-    lanes: list[LaneDraft],
+    lanes: list[SectionDraft],
     dials: Dials,
     meter: Meter,
 ) -> list[Link] | None:
@@ -129,7 +129,7 @@ def _coined(
     return links
 
 
-def _ordinary(stream: random.Random, lanes: list[LaneDraft], meter: Meter) -> list[Link] | None:
+def _ordinary(stream: random.Random, lanes: list[SectionDraft], meter: Meter) -> list[Link] | None:
     """A later section refers to a fact that an earlier one owns."""
     owner = stream.randrange(2)
     receiver = stream.randrange(owner + 1, 3)
@@ -161,7 +161,7 @@ def _mark_as_coin(node: Node, fact_id: str) -> None:
         for mark in piece.marks:
             if mark.kind == "fact" and mark.id == fact_id:
                 again = Mark("coin", mark.id, mark.start, mark.end)
-                node.pieces[index] = Piece(piece.text, (*piece.marks, again))
+                node.pieces[index] = MarkedSentence(piece.text, (*piece.marks, again))
                 return
 
 
@@ -169,7 +169,7 @@ def _also(node: Node, task: str) -> None:
     node.objective = f"{node.objective.removesuffix('.')}, and {task}."
 
 
-def _all_hold(links: list[Link], lanes: list[LaneDraft], meter: Meter, dials: Dials) -> bool:
+def _all_hold(links: list[Link], lanes: list[SectionDraft], meter: Meter, dials: Dials) -> bool:
     """A later sentence may have moved an earlier word: measure every link once more."""
     return all(
         measured_lag(

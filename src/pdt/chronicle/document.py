@@ -8,15 +8,15 @@ Paper: §4.1, §4.2.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pdt.chronicle.article import Draft, draft_article
+from pdt.chronicle.article import ArticleDraft, draft_article
 from pdt.chronicle.dependencies import Link, link_lanes, named_in_request
 from pdt.chronicle.dials import Dials
 from pdt.chronicle.dice import dice, digest_of
 from pdt.chronicle.markup import GENERATOR, Source, publish
 from pdt.chronicle.meter import Meter
 from pdt.chronicle.phrasing import statement_of
-from pdt.chronicle.request import draw_assignment
-from pdt.chronicle.section import LaneDraft, Mark, draft_section
+from pdt.chronicle.request import draw_request
+from pdt.chronicle.section import Mark, SectionDraft, draft_section
 from pdt.chronicle.world import World, WorldFact, draw_world
 from pdt.config import Range
 from pdt.errors import PdtError
@@ -89,7 +89,7 @@ class Chronicle:
         stream = dice(*names, "text", attempt)
         draft = draft_article(stream, world, self.split, self.dials, self.meter)
         request_dice = dice(*names, "request")
-        assignment = draw_assignment(request_dice, world, self.split, self.dials.divisions)
+        assignment = draw_request(request_dice, world, self.split, self.dials.divisions)
         lanes = [
             draft_section(stream, world, part, self.split, self.dials, self.meter)
             for part in assignment.parts
@@ -128,7 +128,7 @@ class Chronicle:
         )
         return ChronicleDocument(taught, source, world)
 
-    def _lengths_fit(self, draft: Draft, lanes: list[LaneDraft]) -> bool:
+    def _lengths_fit(self, draft: ArticleDraft, lanes: list[SectionDraft]) -> bool:
         return self._fits(draft.text, self.dials.source_tokens) and all(
             self._fits(lane.text, self.dials.section_tokens) for lane in lanes
         )
@@ -142,7 +142,7 @@ class Chronicle:
         return limits.holds(len(self.meter.spans(text)))
 
 
-def _inventory(world: World, draft: Draft, article: Article) -> FactInventory:
+def _inventory(world: World, draft: ArticleDraft, article: Article) -> FactInventory:
     places: dict[str, tuple[str, str, int, int]] = {}
     citations: dict[str, tuple[str, ...]] = {}
     paragraphs = [paragraph for _, group in draft.sections for paragraph in group]
@@ -197,7 +197,7 @@ def _hard_negative(world: World, fact: WorldFact, false_party: int, number: int)
 def _answer(
     world: World,
     request: str,
-    by_position: list[LaneDraft],
+    by_position: list[SectionDraft],
     links: list[Link],
     lane_at_position: list[int],
 ) -> Answer:

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 
-from pdt.chronicle.article import Draft, DraftParagraph
-from pdt.chronicle.works import Work
+from pdt.chronicle.article import ArticleDraft, DraftParagraph
+from pdt.chronicle.works import InventedWork
 from pdt.sources.article import Article, ArticleSection, Citation, Paragraph
 from pdt.sources.bundle import SourceBundle, describe_bundle
 from pdt.terms import SourceOrigin
@@ -38,7 +38,7 @@ class Source:
 
 
 def publish(
-    draft: Draft,
+    draft: ArticleDraft,
     *,
     page_id: int,
     revision_id: int,
@@ -75,9 +75,9 @@ def publish(
     return Source(_article(draft, numbers, bundle.bundle_id), bundle, raw)
 
 
-def _number_works(draft: Draft) -> dict[Work, int]:
+def _number_works(draft: ArticleDraft) -> dict[InventedWork, int]:
     """Footnote numbers, in the order of first use."""
-    numbers: dict[Work, int] = {}
+    numbers: dict[InventedWork, int] = {}
     for _, paragraphs in draft.sections:
         for paragraph in paragraphs:
             for place in sorted(paragraph.cited):
@@ -86,11 +86,11 @@ def _number_works(draft: Draft) -> dict[Work, int]:
     return numbers
 
 
-def _note_id(work: Work, number: int) -> str:
+def _note_id(work: InventedWork, number: int) -> str:
     return f"cite_note-{work.key}-{number}"
 
 
-def _article(draft: Draft, numbers: Mapping[Work, int], bundle_id: str) -> Article:
+def _article(draft: ArticleDraft, numbers: Mapping[InventedWork, int], bundle_id: str) -> Article:
     sections, count = [], 0
     for heading, paragraphs in draft.sections:
         clean = []
@@ -121,10 +121,10 @@ def _article(draft: Draft, numbers: Mapping[Work, int], bundle_id: str) -> Artic
     )
 
 
-def _wikitext(draft: Draft) -> str:
+def _wikitext(draft: ArticleDraft) -> str:
     seen: set[str] = set()
 
-    def reference(work: Work) -> str:
+    def reference(work: InventedWork) -> str:
         if work.key in seen:
             return f'<ref name="{work.key}" />'
         seen.add(work.key)
@@ -145,8 +145,8 @@ def _wikitext(draft: Draft) -> str:
 
 
 def _html(
-    draft: Draft,
-    numbers: Mapping[Work, int],
+    draft: ArticleDraft,
+    numbers: Mapping[InventedWork, int],
     *,
     page_id: int,
     revision_id: int,
@@ -155,7 +155,7 @@ def _html(
     page = draft.title.replace(" ", "_")
     uses: dict[str, int] = {}
 
-    def reference(work: Work) -> str:
+    def reference(work: InventedWork) -> str:
         number, use = numbers[work], uses.get(work.key, 0)
         uses[work.key] = use + 1
         note = _note_id(work, number)

@@ -326,7 +326,7 @@ class Topics:
         return THEME_TOPICS[key] if isinstance(key, Theme) else PARTY_TOPICS
 
 
-class Results:
+class Outcomes:
     """What came of a fact; every way to introduce it is used before one is used again."""
 
     def __init__(self, stream: random.Random) -> None:

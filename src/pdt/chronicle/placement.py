@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from pdt.chronicle.meter import Meter
-from pdt.chronicle.section import LaneDraft, Node, Piece
+from pdt.chronicle.section import MarkedSentence, Node, SectionDraft
 from pdt.teacher.answer import PARAGRAPH_BREAK
 
 BLOCK = 32
@@ -34,11 +34,11 @@ class Spot:
     node: int
     piece: int
     token: int
-    pads: tuple[Piece, ...] = ()
+    pads: tuple[MarkedSentence, ...] = ()
     """Sentences that go before it."""
 
 
-def spots(lane: LaneDraft, piece: Piece, meter: Meter) -> list[Spot]:
+def spots(lane: SectionDraft, piece: MarkedSentence, meter: Meter) -> list[Spot]:
     """Every place behind a fact that does not part it from what is said about it.
 
     Only places behind all coined words: what is placed stays where it is. A paragraph has one name.
@@ -65,19 +65,19 @@ def spots(lane: LaneDraft, piece: Piece, meter: Meter) -> list[Spot]:
 def padded(found: Sequence[Spot], meter: Meter) -> list[Spot]:
     """The same places with one sentence more before the word."""
     return [
-        Spot(spot.node, spot.piece, spot.token + meter.estimate(" " + pad), (Piece(pad),))
+        Spot(spot.node, spot.piece, spot.token + meter.estimate(" " + pad), (MarkedSentence(pad),))
         for spot in found
         for pad in PADS
     ]
 
 
-def insert(lane: LaneDraft, spot: Spot, piece: Piece) -> Node:
+def insert(lane: SectionDraft, spot: Spot, piece: MarkedSentence) -> Node:
     node = lane.nodes[spot.node]
     node.pieces[spot.piece : spot.piece] = [*spot.pads, piece]
     return node
 
 
-def remove(lane: LaneDraft, spot: Spot) -> None:
+def remove(lane: SectionDraft, spot: Spot) -> None:
     del lane.nodes[spot.node].pieces[spot.piece : spot.piece + len(spot.pads) + 1]
 
 
@@ -99,8 +99,8 @@ def to_barrier(token: int) -> int:
 
 
 def measured_lag(
-    owner: LaneDraft,
-    receiver: LaneDraft,
+    owner: SectionDraft,
+    receiver: SectionDraft,
     mark_id: str,
     meter: Meter,
     barrier_tokens: int = BLOCK - 1,
@@ -118,7 +118,9 @@ def measured_lag(
     return lag if published and told and end // BLOCK - last // BLOCK <= WINDOW else None
 
 
-def _tokens(lane: LaneDraft, kind: str, mark_id: str, meter: Meter) -> tuple[int, int, int] | None:
+def _tokens(
+    lane: SectionDraft, kind: str, mark_id: str, meter: Meter
+) -> tuple[int, int, int] | None:
     """First and last token of a mark, and the number of tokens of the section."""
     mark = next((m for _, m in lane.marks() if m.kind == kind and m.id == mark_id), None)
     if mark is None:
@@ -130,8 +132,8 @@ def _tokens(lane: LaneDraft, kind: str, mark_id: str, meter: Meter) -> tuple[int
 
 def place(
     stream: random.Random,
-    ends: tuple[LaneDraft, LaneDraft],
-    pieces: tuple[Piece, Piece],
+    ends: tuple[SectionDraft, SectionDraft],
+    pieces: tuple[MarkedSentence, MarkedSentence],
     lags: Sequence[int],
     meter: Meter,
     *,

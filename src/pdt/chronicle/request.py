@@ -65,16 +65,16 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Assignment:
+class DividedRequest:
     """The request and its three parts in presentation order."""
 
     request: str
     parts: tuple[Part, ...]
 
 
-def draw_assignment(
+def draw_request(
     stream: random.Random, world: World, split: Split, axes: Sequence[str] = AXES
-) -> Assignment:
+) -> DividedRequest:
     """A request for this world; every axis is as likely as the others."""
     axis = axes[stream.randrange(len(axes))]
     order = [0, 1, 2]
@@ -89,7 +89,7 @@ def draw_assignment(
         a, b, c = (named[key] for key in order)
         form = pick(stream, LISTED, split)
         request = form.format(event=world.event, a=a, b=b, c=c)
-    return Assignment(request, tuple(_part(world, axis, key) for key in order))
+    return DividedRequest(request, tuple(_part(world, axis, key) for key in order))
 
 
 def _part(world: World, axis: str, key: int) -> Part:

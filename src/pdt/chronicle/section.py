@@ -9,8 +9,8 @@ from pdt.chronicle.deeds import Phase, Theme
 from pdt.chronicle.dials import Dials
 from pdt.chronicle.meter import Meter
 from pdt.chronicle.phrasing import (
+    Outcomes,
     Remarks,
-    Results,
     Sentence,
     Topics,
     capital,
@@ -65,7 +65,7 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class MarkedSentence:
     """One sentence of a section."""
 
     text: str
@@ -78,13 +78,13 @@ class Node:
 
     objective: str
     facts: tuple[WorldFact, ...]
-    pieces: list[Piece]
+    pieces: list[MarkedSentence]
     references: list[str] = field(default_factory=list)
     dependencies: list[str] = field(default_factory=list)
 
 
 @dataclass
-class LaneDraft:
+class SectionDraft:
     """One section before its quotes are counted."""
 
     part: Part
@@ -118,7 +118,7 @@ def draft_section(
     split: Split,
     dials: Dials,
     meter: Meter,
-) -> LaneDraft:
+) -> SectionDraft:
     """The lane's prose, as long as the dials ask.
 
     Facts come in an order that the source gives away: a planner has to know it beforehand.
@@ -127,7 +127,7 @@ def draft_section(
     if dials.detail:
         facts.sort(key=lambda fact: (fact.deed.phase, fact.year))
     writer = _Writer(stream, world, part, split, dials, facts)
-    lane = LaneDraft(part, writer.nodes())
+    lane = SectionDraft(part, writer.nodes())
     _lengthen(stream, lane, dials, meter)
     return lane
 
@@ -161,28 +161,28 @@ class _Writer:
 
     def _opening(self) -> Node:
         text = pick(self.stream, OPENINGS, self.split)
-        pieces = [Piece(text.format(subject=self.part.subject))]
+        pieces = [MarkedSentence(text.format(subject=self.part.subject))]
         if self.dials.detail:
-            pieces += map(Piece, self.stream.sample(LATER_OPENINGS, self.dials.detail))
+            pieces += map(MarkedSentence, self.stream.sample(LATER_OPENINGS, self.dials.detail))
         return Node(f"Open the part on {self.part.outline}.", (), pieces)
 
     def _closing(self) -> Node:
         text = pick(self.stream, CLOSINGS, self.split)
-        pieces = [Piece(text.format(subject=self.part.subject))]
+        pieces = [MarkedSentence(text.format(subject=self.part.subject))]
         if self.dials.detail:
-            pieces += map(Piece, self.stream.sample(LATER_CLOSINGS, self.dials.detail))
+            pieces += map(MarkedSentence, self.stream.sample(LATER_CLOSINGS, self.dials.detail))
         return Node(f"Close the part on {self.part.outline}.", (), pieces)
 
     def _fact_node(self, facts: Sequence[WorldFact], begin: str) -> Node:
         pieces = []
         if self.dials.detail == 2 and (topic := self._topic(facts[0])):
-            pieces.append(Piece(topic))
+            pieces.append(MarkedSentence(topic))
         named: set[int] = {self.part.key} if self.part.axis == "party" else set()
         for fact in facts:
             told = self._told(fact, begin, short=fact.party in named)
             named.add(fact.party)
             begin = ""
-            pieces.append(Piece(told.text, (Mark("fact", fact.id, told.start, told.end),)))
+            pieces.append(MarkedSentence(told.text, (Mark("fact", fact.id, told.start, told.end),)))
         cues = [f"the {fact.deed.cue}" for fact in facts]
         listed = cues[0] if len(cues) == 1 else f"{', '.join(cues[:-1])} and {cues[-1]}"
         return Node(f"Tell of {listed}.", tuple(facts), pieces)
@@ -209,13 +209,13 @@ class _Writer:
         return self.topics.on(self.stream.choice(left))
 
 
-def _lengthen(stream: random.Random, lane: LaneDraft, dials: Dials, meter: Meter) -> None:
+def _lengthen(stream: random.Random, lane: SectionDraft, dials: Dials, meter: Meter) -> None:
     """Add results (long documents) and remarks until the drawn length is reached."""
     low, high = dials.section_tokens.min, dials.section_tokens.max
     # Room is left for a coined name and its use.
     aim = stream.randrange(low + low // 12 + 2, max(low + low // 12 + 3, high - 2 * (high // 10)))
     tokens = meter.estimate(lane.text)
-    results = Results(stream)
+    results = Outcomes(stream)
     remarks = Remarks(stream)
     told = [(node, fact) for node in lane.nodes for fact in node.facts]
     for offer_result in (True, False):
@@ -235,15 +235,15 @@ def _lengthen(stream: random.Random, lane: LaneDraft, dials: Dials, meter: Meter
             )
             while place + 1 < len(node.pieces) and not node.pieces[place + 1].marks:
                 place += 1
-            node.pieces.insert(place + 1, Piece(text))
+            node.pieces.insert(place + 1, MarkedSentence(text))
             tokens += meter.estimate(" " + text)
     if tokens < low + 2:
         node = lane.nodes[0]
-        node.pieces += [Piece(text) for text in LATER_OPENINGS[:2]]
+        node.pieces += [MarkedSentence(text) for text in LATER_OPENINGS[:2]]
 
 
-def sentence_of(form: str, word: str, kind: str, mark_id: str) -> Piece:
+def sentence_of(form: str, word: str, kind: str, mark_id: str) -> MarkedSentence:
     """A sentence in which `word` fills the place `{name}` and is marked."""
     text = capital(form.format(name=word))
     start = text.index(word)
-    return Piece(text, (Mark(kind, mark_id, start, start + len(word)),))
+    return MarkedSentence(text, (Mark(kind, mark_id, start, start + len(word)),))

@@ -29,7 +29,7 @@ PUBLISHERS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class InventedWork:
     """One invented book or paper."""
 
     key: str
@@ -50,9 +50,9 @@ class Work:
         )
 
 
-def draw_works(stream: random.Random, world: World, count: int) -> tuple[Work, ...]:
+def draw_works(stream: random.Random, world: World, count: int) -> tuple[InventedWork, ...]:
     """Distinct works; some are about the event's own town."""
-    works: dict[str, Work] = {}
+    works: dict[str, InventedWork] = {}
     while len(works) < count:
         surname = SURNAMES[stream.randrange(len(SURNAMES))]
         year = stream.randrange(1871, 1996)
@@ -60,7 +60,7 @@ def draw_works(stream: random.Random, world: World, count: int) -> tuple[Work, .
         title = TITLES[stream.randrange(len(TITLES))]
         publisher = PUBLISHERS[stream.randrange(len(PUBLISHERS))]
         key = f"{surname.lower()}{year}"
-        works[key] = Work(
+        works[key] = InventedWork(
             key=key,
             author=f"{surname}, {GIVEN[stream.randrange(len(GIVEN))]}",
             year=year,

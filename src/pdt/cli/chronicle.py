@@ -62,7 +62,7 @@ def write(
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Write taught documents, one per line, ready for `pdt record compile`."""
-    from pdt.chronicle.sources import SourceWriter
+    from pdt.chronicle.bundles import SourceWriter
 
     corpus = _corpus(study, split, size, dial)
     chronicle = _chronicle(corpus, size, seed, split, preset, dial)

@@ -112,7 +112,7 @@ def build(
 
 def _beside(bundles: Path, *names: str) -> Path | None:
     """One of the files, beside the bundles or in the folder that Chronicle makes there."""
-    from pdt.chronicle.sources import LISTS
+    from pdt.chronicle.bundles import LISTS
 
     folders = (bundles.parent, bundles.parent / LISTS)
     places = [folder / name for folder in folders for name in names]

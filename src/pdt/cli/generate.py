@@ -188,7 +188,7 @@ def read_task(source: str, request: str | None, record: str | None) -> tuple[str
             raise UsageError("--record chooses among taught documents; the source is a text.")
         if request is None:
             raise UsageError('Say what to write: --request "…".')
-        return read_source(source), request
+        return source_text(source), request
     from pdt.records.inputs import read_documents
 
     if not Path(source).is_file():
@@ -199,7 +199,7 @@ def read_task(source: str, request: str | None, record: str | None) -> tuple[str
     raise UsageError(f"{source} holds no record {record!r}." if record else f"{source} is empty.")
 
 
-def read_source(source: str) -> str:
+def source_text(source: str) -> str:
     """A text file or standard input, whole, as UTF-8."""
     if source == "-":
         data = sys.stdin.buffer.read(SOURCE_BYTES + 1)

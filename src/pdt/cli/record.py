@@ -125,7 +125,7 @@ def show(
     view = view_document(document, settings, load_tokenizer(settings.records.tokenizer))
     if html is not None:
         from pdt.provenance import atomic_path
-        from pdt.records.show.page import render_page
+        from pdt.records.show.html import render_page
 
         with atomic_path(html) as partial:
             partial.write_text(render_page(view), encoding="utf-8")

@@ -211,15 +211,15 @@ def show(
 
     from pdt.provenance import atomic_path
     from pdt.sources.reading import read_source
-    from pdt.sources.show.page import render_page
+    from pdt.sources.show.html import render_page
     from pdt.sources.show.terminal import render
-    from pdt.sources.source_gates import judge
+    from pdt.sources.source_gates import judge_source
 
     settings = chosen(preset, config, set_)
     reading = read_source(bundle, settings.sources.html)
     harvest = _harvest(settings, candidates, None)
     key = (reading.bundle.project, reading.bundle.revision_id)
-    verdict = judge(
+    verdict = judge_source(
         reading, harvest.candidates.get(key), harvest.ledger, settings, harvest.tokenizer
     )
     if html is not None:

@@ -326,7 +326,7 @@ def edited_bus(
     return bus
 
 
-def bind(interventions: Sequence[Intervention], model: ParallelDecoder) -> list[Intervention]:
+def fitted_to(interventions: Sequence[Intervention], model: ParallelDecoder) -> list[Intervention]:
     """Check lanes and codes against the model, before anything runs."""
     lanes, notes, nodes = model.config.lanes.count, model.config.notes, model.config.planner.nodes
     bound: list[Intervention] = []

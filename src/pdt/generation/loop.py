@@ -24,7 +24,7 @@ from pdt.generation.events import (
     PlanReady,
     Round,
 )
-from pdt.generation.interventions import Intervention, bind, edited_bus
+from pdt.generation.interventions import Intervention, edited_bus, fitted_to
 from pdt.generation.lane import Continuations, LaneWriter
 from pdt.generation.ledger import Ledger, count_memory, count_work
 from pdt.generation.settings import GenerationSettings
@@ -267,7 +267,7 @@ def start(
         settings=settings,
         prompts=[list(prompt) for prompt in prompts],
         writers=writers,
-        interventions=bind(interventions, model),
+        interventions=fitted_to(interventions, model),
         plans=None if plans is None else plans.to(model.device),
         ledger=Ledger(first_token_seconds=[[0.0] * lanes for _ in prompts]),
         bus=model.empty_bus(),

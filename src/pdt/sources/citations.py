@@ -38,7 +38,7 @@ class CiteElement:
 
 
 @dataclass(frozen=True)
-class Note:
+class Footnote:
     """One entry of a reference list."""
 
     id: str
@@ -58,9 +58,9 @@ class Note:
         return not self.group or bool(self.cites or self.short_anchors) or self.main is not None
 
 
-def read_notes(page: Page) -> dict[str, Note]:
+def read_footnotes(page: Page) -> dict[str, Footnote]:
     """Every footnote of the page by its id."""
-    notes: dict[str, Note] = {}
+    notes: dict[str, Footnote] = {}
     for item in page.tree.css('li[id^="cite_note-"]'):
         note = _note(item)
         notes.setdefault(note.id, note)
@@ -109,7 +109,7 @@ def _inner_identifiers(item: LexborNode) -> dict[str, str]:
     }
 
 
-def cited_notes(prose: Prose, notes: dict[str, Note]) -> set[str]:
+def cited_footnotes(prose: Prose, notes: dict[str, Footnote]) -> set[str]:
     """Ids of the notes that kept paragraphs cite with."""
     marks = {
         occurrence.note
@@ -128,7 +128,7 @@ def citation_id(note: str) -> str:
     return f"{plain}.{hashlib.sha256(note.encode()).hexdigest()[:12]}"
 
 
-def _note(item: LexborNode) -> Note:
+def _note(item: LexborNode) -> Footnote:
     name = item.attributes.get("id") or ""
     body = next(
         (
@@ -144,7 +144,7 @@ def _note(item: LexborNode) -> Note:
     inner = item.parent is not None and "mw-subreference-list" in (
         item.parent.attributes.get("class") or ""
     )
-    note = Note(name, group, "", (), (), (), None)
+    note = Footnote(name, group, "", (), (), (), None)
     if inner and outer is not None:
         note = replace(note, main=outer.attributes.get("id"))
     if body is None:

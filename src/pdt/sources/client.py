@@ -21,7 +21,7 @@ import httpx2
 from pdt.config import FetchConfig
 from pdt.errors import FetchFailed, SourceRefused, UsageError
 from pdt.sources.recorded import Recording
-from pdt.sources.wikimedia import HOSTS, Answer, api_error
+from pdt.sources.wikimedia import HOSTS, HttpAnswer, api_error
 
 MOST_REDIRECTS = 3
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -93,7 +93,7 @@ class PoliteClient:
     def close(self) -> None:
         self._http.close()
 
-    def get(self, url: str) -> Answer:
+    def get(self, url: str) -> HttpAnswer:
         """The whole answer with status 200, after as many tries as the config allows."""
         why = "no answer"
         for attempt in range(self._config.attempts):
@@ -120,7 +120,7 @@ class PoliteClient:
             "What was taken is kept. Try again later with --resume."
         )
 
-    def _once(self, url: str) -> Answer:
+    def _once(self, url: str) -> HttpAnswer:
         """One answer, with redirects on Wikimedia followed and a 304 filled from what we hold."""
         known = self._known.find(url) if self._known is not None else None
         etag = known.headers.get("etag") if known else None
@@ -134,7 +134,7 @@ class PoliteClient:
             url = urljoin(url, answer.headers.get("location", ""))
         raise SourceRefused(url, f"redirects more than {MOST_REDIRECTS} times", "Look at it.")
 
-    def _exchange(self, url: str, headers: dict[str, str]) -> Answer:
+    def _exchange(self, url: str, headers: dict[str, str]) -> HttpAnswer:
         self._take_turn()
         started = time.monotonic()
         with self._http.stream("GET", url, headers=headers) as response:
@@ -145,7 +145,7 @@ class PoliteClient:
                     raise _TooSlow(f"more than {self._config.body_seconds:g} s for one answer")
             received = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
             lower = {name.lower(): value for name, value in response.headers.items()}
-            return Answer(url, response.status_code, lower, b"".join(parts), received)
+            return HttpAnswer(url, response.status_code, lower, b"".join(parts), received)
 
     def _refuse_foreign(self, url: str) -> None:
         inside = is_wikimedia(url) or (
@@ -173,7 +173,7 @@ class PoliteClient:
     def _backoff(self, attempt: int) -> float:
         return self._config.backoff_seconds * 2**attempt
 
-    def _retry_after(self, answer: Answer, otherwise: float) -> float:
+    def _retry_after(self, answer: HttpAnswer, otherwise: float) -> float:
         seconds = retry_after_seconds(answer.headers.get("retry-after"))
         if seconds is None:
             return otherwise
@@ -184,7 +184,7 @@ class PoliteClient:
             )
         return seconds
 
-    def _wait_code(self, answer: Answer) -> str | None:
+    def _wait_code(self, answer: HttpAnswer) -> str | None:
         """The reason when a 200 of the action API only says: not now."""
         if "/api.php" not in answer.url:
             return None

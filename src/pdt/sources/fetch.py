@@ -21,7 +21,7 @@ from pdt.errors import CorruptFile, FetchFailed, PdtError, SourceRefused
 from pdt.sources.bundle import METADATA, write_bundle
 from pdt.sources.candidates import Candidate
 from pdt.sources.wikimedia import (
-    Answer,
+    HttpAnswer,
     assemble,
     html_url,
     parse_revision,
@@ -38,7 +38,7 @@ class Asks(Protocol):
 
     requests: int
 
-    def get(self, url: str) -> Answer: ...
+    def get(self, url: str) -> HttpAnswer: ...
 
     def close(self) -> None: ...
 
@@ -72,7 +72,7 @@ class FetchResult:
 
 def fetch_one(
     candidate: Candidate, asks: Asks, base: str, config: SourcesConfig
-) -> dict[str, Answer]:
+) -> dict[str, HttpAnswer]:
     """The answers for one candidate, in the order that refuses earliest."""
     lag = config.fetch.maxlag
     answers = {"revision": asks.get(revision_url(base, candidate.revision_id, lag))}

@@ -13,7 +13,7 @@ from pdt.errors import CorruptFile, PdtError
 from pdt.provenance import check_manifest, write_manifest
 from pdt.sources.candidates import Candidate
 from pdt.sources.reading import bundle_directories, read_source
-from pdt.sources.source_gates import judge
+from pdt.sources.source_gates import judge_source
 from pdt.sources.splits import SplitLedger, write_ledger
 from pdt.sources.verdict import AcceptedSource, RejectedSource
 from pdt.tokenizer import StudentTokenizer
@@ -49,7 +49,7 @@ class Harvest:
         candidate = self.candidates.get((bundle.project, bundle.revision_id))
         if candidate is not None and candidate.page_id != bundle.page_id:
             candidate = None  # a generator's revision numbers are digests, and two may be equal
-        verdict = judge(reading, candidate, self.ledger, self.config, self.tokenizer)
+        verdict = judge_source(reading, candidate, self.ledger, self.config, self.tokenizer)
         family = self.ledger.family_of(candidate) if candidate else None
         if verdict.accepted and candidate is not None and family is not None:
             return AcceptedSource(

@@ -15,7 +15,13 @@ from pdt.errors import CorruptFile, SourceRefused, UsageError
 from pdt.sources.article import Article, Citation
 from pdt.sources.assessments import Assessments, read_assessments
 from pdt.sources.bundle import METADATA, SourceBundle, read_bundle, read_citations
-from pdt.sources.citations import Note, citation_id, cited_notes, read_bibliography, read_notes
+from pdt.sources.citations import (
+    Footnote,
+    citation_id,
+    cited_footnotes,
+    read_bibliography,
+    read_footnotes,
+)
 from pdt.sources.page import Page, open_page
 from pdt.sources.prose import Prose, ProseParagraph, read_prose
 from pdt.sources.templates import templates_in_page, templates_in_wikitext
@@ -31,7 +37,7 @@ class PageReading:
 
     page: Page
     prose: Prose
-    notes: dict[str, Note]
+    notes: dict[str, Footnote]
     works_of_note: dict[str, tuple[str, ...]]
     """Of notes that kept paragraphs cite with; the first is the note's `cited_work`."""
     works: dict[str, Work]
@@ -56,12 +62,12 @@ class PageReading:
         )
 
     def cited_in(self, paragraph: ProseParagraph) -> list[str]:
-        """Note ids of the citations in one paragraph, every occurrence, in order."""
+        """Footnote ids of the citations in one paragraph, every occurrence, in order."""
         return [o.note for o in paragraph.occurrences if o.note in self.works_of_note]
 
     @cached_property
     def occurrences(self) -> list[str]:
-        """Note ids of all citation occurrences."""
+        """Footnote ids of all citation occurrences."""
         return [note for _, paragraph in self.paragraphs for note in self.cited_in(paragraph)]
 
     @cached_property
@@ -86,8 +92,8 @@ def read_page(html: bytes, limits: HtmlLimits, *, where: str) -> PageReading:
     """Prose, footnotes and works of one Parsoid page."""
     page = open_page(html, limits, where=where)
     prose = read_prose(page)
-    notes = read_notes(page)
-    works_of_note, works = fold_works(notes, cited_notes(prose, notes), read_bibliography(page))
+    notes = read_footnotes(page)
+    works_of_note, works = fold_works(notes, cited_footnotes(prose, notes), read_bibliography(page))
     return PageReading(page, prose, notes, works_of_note, works)
 
 

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 
 from pdt.errors import CorruptFile, SourceRefused, UsageError
 from pdt.sources.bundle import METADATA, read_bundle
-from pdt.sources.wikimedia import Answer, Exchange
+from pdt.sources.wikimedia import Exchange, HttpAnswer
 
 _UNTOLD = "1970-01-01T00:00:00+00:00"
 
@@ -42,7 +42,7 @@ class Recording:
     def close(self) -> None:
         """As the client; nothing is held open."""
 
-    def get(self, url: str) -> Answer:
+    def get(self, url: str) -> HttpAnswer:
         answer = self.find(url)
         self.requests += 1
         if answer is None:
@@ -51,12 +51,12 @@ class Recording:
             raise SourceRefused(url, f"was recorded with status {answer.status}", "Choose another.")
         return answer
 
-    def find(self, url: str) -> Answer | None:
+    def find(self, url: str) -> HttpAnswer | None:
         known = self._files.get(address(url))
         if known is None:
             return None
         path, exchange = known
-        return Answer(
+        return HttpAnswer(
             url, exchange.status, exchange.headers, path.read_bytes(), exchange.received_at
         )
 

@@ -63,7 +63,7 @@ class Judged:
         return {name: n for name, n in counted.items() if n >= self.limits.paragraph_tokens}
 
 
-def judge(
+def judge_source(
     reading: SourceReading,
     candidate: Candidate | None,
     ledger: SplitLedger | None,

@@ -45,7 +45,7 @@ _KEPT_HEADERS = (
 
 
 @dataclass(frozen=True)
-class Answer:
+class HttpAnswer:
     """One HTTP answer, as received."""
 
     url: str
@@ -176,7 +176,7 @@ def parse_revision(body: bytes, candidate: Candidate) -> RevisionAnswer:
 
 
 def assemble(
-    candidate: Candidate, answers: Mapping[str, Answer], limits: HtmlLimits
+    candidate: Candidate, answers: Mapping[str, HttpAnswer], limits: HtmlLimits
 ) -> tuple[SourceBundle, dict[str, bytes]]:
     """The bundle of `revision`, `html` and (where there is one) `talk` answers."""
     revision = parse_revision(answers["revision"].body, candidate)
@@ -226,7 +226,7 @@ def kept_headers(headers: Mapping[str, str]) -> dict[str, str]:
     return {name: lower[name] for name in _KEPT_HEADERS if name in lower}
 
 
-def _exchange(role: str, answer: Answer) -> dict[str, Any]:
+def _exchange(role: str, answer: HttpAnswer) -> dict[str, Any]:
     return Exchange(
         role=role,
         url=answer.url,
@@ -238,7 +238,7 @@ def _exchange(role: str, answer: Answer) -> dict[str, Any]:
     ).model_dump(mode="json")
 
 
-def _talk(answer: Answer | None, where: str) -> tuple[TalkRevision | None, str]:
+def _talk(answer: HttpAnswer | None, where: str) -> tuple[TalkRevision | None, str]:
     if answer is None:
         return None, ""
     if said := api_error(answer.body):

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
-from pdt.sources.citations import CiteElement, Note
+from pdt.sources.citations import CiteElement, Footnote
 
 _DOI = re.compile(r"\b(10\.\d{4,9}/[^\s\"<>|}]+)")
 _ISBN = re.compile(r"(?<![\d-])((?:97[89][- ]?)?\d(?:[- ]?\d){8}[- ]?[\dXx])(?![\d-])")
@@ -52,7 +52,7 @@ class Work:
 
 
 def fold_works(
-    notes: Mapping[str, Note], wanted: Iterable[str], bibliography: Sequence[CiteElement]
+    notes: Mapping[str, Footnote], wanted: Iterable[str], bibliography: Sequence[CiteElement]
 ) -> tuple[dict[str, tuple[str, ...]], dict[str, Work]]:
     """For each wanted note the works it cites, and every such work by id."""
     fold = _Fold(notes, bibliography)
@@ -72,14 +72,14 @@ def work_id(key: str) -> str:
 class _Fold:
     """Keys of all notes, resolved once."""
 
-    def __init__(self, notes: Mapping[str, Note], bibliography: Sequence[CiteElement]) -> None:
+    def __init__(self, notes: Mapping[str, Footnote], bibliography: Sequence[CiteElement]) -> None:
         self._notes = notes
         self._bibliography: dict[str, CiteElement] = {}
         for cite in [*bibliography, *(c for note in notes.values() for c in note.cites)]:
             if cite.anchor:
                 self._bibliography.setdefault(cite.anchor, cite)
         self._identified: dict[int, list[str]] = {}
-        self.sources: dict[str, list[CiteElement | Note]] = defaultdict(list)
+        self.sources: dict[str, list[CiteElement | Footnote]] = defaultdict(list)
         self._by_author: dict[str, set[str]] = defaultdict(set)
         self._alias: dict[str, str] = {}
         self._known: dict[int, str] = {}
@@ -94,13 +94,13 @@ class _Fold:
                 if (first := _first_name(note.text)) is not None:
                     self._by_author[first].add(key)
 
-    def _identifiers(self, source: CiteElement | Note) -> list[str]:
+    def _identifiers(self, source: CiteElement | Footnote) -> list[str]:
         found = self._identified.get(id(source))
         if found is None:
             found = self._identified[id(source)] = _identifiers(source)
         return found
 
-    def _is_full(self, note: Note) -> bool:
+    def _is_full(self, note: Footnote) -> bool:
         long = len(_short_part(note.text)) > SHORTEST_FULL
         return long or bool(self._identifiers(note))
 
@@ -151,7 +151,7 @@ class _Fold:
             key = _address(cite.links, cite.fields) or _words(cite)
         return self._keep(cite, key)
 
-    def _key_of_text(self, note: Note) -> str:
+    def _key_of_text(self, note: Footnote) -> str:
         if id(note) in self._known:
             return self._known[id(note)]
         found = self._identifiers(note)
@@ -160,7 +160,7 @@ class _Fold:
         key = f"text:{words}" if words else f"note:{note.id}"
         return self._keep(note, found[0] if found else _address(note.links, {}) or key)
 
-    def _keep(self, source: CiteElement | Note, key: str) -> str:
+    def _keep(self, source: CiteElement | Footnote, key: str) -> str:
         self._known[id(source)] = key
         self.sources[key].append(source)
         self._said.pop(key, None)
@@ -189,7 +189,7 @@ class _Fold:
         return self._said[key]
 
 
-def _identifiers(source: CiteElement | Note) -> list[str]:
+def _identifiers(source: CiteElement | Footnote) -> list[str]:
     """Strongest first. Only what is one work's own: an ISSN names a journal, not an article."""
     fields = source.fields if isinstance(source, CiteElement) else {}
     text = f"{source.text} {' '.join(unquote(link) for link in source.links)}"

@@ -17,7 +17,7 @@ from pdt.training.trunk_cache import TrunkCache
 from pdt.training.trunk_states import TrunkReader
 
 
-def part_file(cache: Path, part: int, parts: int) -> Path:
+def read_mark(cache: Path, part: int, parts: int) -> Path:
     """There when the part is read, or the cache is full."""
     return cache / f"part-{part}-of-{parts}.json"
 
@@ -33,5 +33,5 @@ def keep_states(
         yield count
         if not cache.open:  # runs compute the rest, each for itself
             break
-    file = part_file(cache.directory, part, parts)
+    file = read_mark(cache.directory, part, parts)
     write_json(file, {"records": shards.digest, "documents": count})

@@ -22,7 +22,7 @@ from pdt.evaluation.protocol.conditions import (
     along_with,
 )
 from pdt.study.recipe import CONDITIONS, DrillRecipe, Recipe, TrunkRecipe
-from pdt.study.states import part_file
+from pdt.study.states import read_mark
 from pdt.terms import NotesCondition, Split
 from pdt.training.checkpoint import checkpoint_path
 from pdt.training.curriculum import stages_of
@@ -203,7 +203,7 @@ def _states(recipe: Recipe, out: Path) -> list[Step]:
                 "study", "states", str(out / "records" / recipe.train), "--model", str(model),
                 "--cache", str(cache), "--part", str(part), "--parts", str(READERS),
             ),
-            part_file(cache, part, READERS),
+            read_mark(cache, part, READERS),
             READING * documents / READERS,
             after=(f"seed 0 {CONDITIONS[0].value} start", f"records {recipe.train}"),
         )

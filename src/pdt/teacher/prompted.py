@@ -28,8 +28,8 @@ from pdt.teacher.prompts import (
     facts_message,
     instructions,
     prompt_name,
-    prompt_text,
     repair_message,
+    teacher_prompt,
 )
 from pdt.terms import TeacherPass
 
@@ -145,7 +145,7 @@ class PromptedTeacher:
             teacher_pass=teacher_pass,
             attempt=number,
             prompt=prompt,
-            prompt_sha256=hashlib.sha256(prompt_text(prompt).encode()).hexdigest(),
+            prompt_sha256=hashlib.sha256(teacher_prompt(prompt).encode()).hexdigest(),
             input_sha256=input_sha256,
             model=endpoint.model or "unknown",
             parameters={**endpoint.parameters, endpoint.output_limit: endpoint.max_output_tokens},

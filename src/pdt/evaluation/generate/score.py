@@ -14,7 +14,7 @@ from pdt.evaluation.generate.plans import AddressedPlans
 from pdt.evaluation.lines.document import HeldOutChoice
 from pdt.evaluation.lines.likelihoods import Likelihoods
 from pdt.evaluation.protocol.conditions import Condition
-from pdt.generation.interventions import bind, edited_bus
+from pdt.generation.interventions import edited_bus, fitted_to
 from pdt.model.cache import LayerMemory, SegmentList
 from pdt.model.pdt import Frontier, ParallelDecoder, Prompt
 from pdt.model.planner import PlanSet
@@ -43,7 +43,7 @@ class Scorer:
         """Teacher-force every section on its own lane under the condition. Paper: §7.3."""
         model, documents = self.model, self.batch.documents
         own = [range(model.config.lanes.count)] * len(documents)  # in the teacher's order
-        edits = bind(condition.edits_on(documents, own), model)
+        edits = fitted_to(condition.edits_on(documents, own), model)
         assert not any(edit.from_block for edit in edits), "a rollout has one plan from end to end"
         plans = self._plans
         table = visibility_table(model.config.notes.condition, model.config.lanes.count)

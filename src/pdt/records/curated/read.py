@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
-from pdt.chronicle.article import Draft, DraftParagraph
+from pdt.chronicle.article import ArticleDraft, DraftParagraph
 from pdt.chronicle.markup import Source, publish
 from pdt.chronicle.phrasing import Sentence
-from pdt.chronicle.works import Work
+from pdt.chronicle.works import InventedWork
 from pdt.contract import parse_contract
 from pdt.errors import ContractBroken, UsageError
 from pdt.sources.quote import Quote, quote_at
@@ -103,9 +103,9 @@ def unmark(text: str) -> Marked:
     return Marked(plain, tuple((key, quote_at(plain, start, end)) for key, start, end in marks))
 
 
-def _read_source(text: str) -> tuple[Draft, dict[str, tuple[int, Quote]]]:
+def _read_source(text: str) -> tuple[ArticleDraft, dict[str, tuple[int, Quote]]]:
     """The article, and for each fact the paragraph (counted from 0) and the quote."""
-    works: dict[str, Work] = {}
+    works: dict[str, InventedWork] = {}
     sections: list[tuple[str | None, list[DraftParagraph]]] = [(None, [])]
     quotes: dict[str, tuple[int, Quote]] = {}
     title, count = "", 0
@@ -125,33 +125,33 @@ def _read_source(text: str) -> tuple[Draft, dict[str, tuple[int, Quote]]]:
         for drafted in paragraphs:
             for place, named in drafted.cited.items():
                 drafted.cited[place] = [works[work.key] for work in named]
-    return Draft(title, sections, tuple(works.values())), quotes
+    return ArticleDraft(title, sections, tuple(works.values())), quotes
 
 
 def _read_paragraph(text: str) -> tuple[DraftParagraph, tuple[tuple[str, Quote], ...]]:
     pieces = _CITE.split(text)
     marked = unmark(_CITE.sub("", text))
     sentences = [Sentence(unmark(piece.strip()).text) for piece in pieces[::2] if piece.strip()]
-    cited: dict[int, list[Work]] = {}
+    cited: dict[int, list[InventedWork]] = {}
     place = -1
     for number, piece in enumerate(pieces):
         if number % 2 == 0:
             place += bool(piece.strip())
         else:
-            cited.setdefault(place, []).append(Work(piece, "", 0, "", ""))
+            cited.setdefault(place, []).append(InventedWork(piece, "", 0, "", ""))
     paragraph = DraftParagraph(sentences, cited)
     assert paragraph.text == marked.text, (paragraph.text, marked.text)
     return paragraph, marked.marks
 
 
-def _read_work(line: str) -> Work:
+def _read_work(line: str) -> InventedWork:
     match = re.fullmatch(r"\[\^(\w+)\]: (.+?) \((\d{4})\)\. (.+?)\. (.+)\.", line.strip())
     if match is None:
         raise ContractBroken(
             f"the footnote {line!r} cannot be read", "Write `[^key]: Author (1900). Title. Press.`"
         )
     key, author, year, title, publisher = match.groups()
-    return Work(key, author, int(year), title, publisher)
+    return InventedWork(key, author, int(year), title, publisher)
 
 
 def _read_facts(

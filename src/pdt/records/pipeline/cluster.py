@@ -14,10 +14,10 @@ from typing import Any, Literal
 from pdt.config import ClusterConfig
 from pdt.errors import PdtError, UsageError
 from pdt.records.pipeline.compiling import CompilingPhase
+from pdt.records.pipeline.gating import SourcesPhase
 from pdt.records.pipeline.layout import Build
-from pdt.records.pipeline.parts import Phase
+from pdt.records.pipeline.parts import BuildPhase
 from pdt.records.pipeline.run import build_corpus
-from pdt.records.pipeline.sources import SourcesPhase
 from pdt.records.pipeline.teaching import TeachingPhase
 
 Make = Callable[[list[Any], int, str, Any], Any]
@@ -99,7 +99,7 @@ def _chain(build: Build, make: Make) -> Any:
     return make([_step("close", build)], 1, "closing", before)
 
 
-def _step(what: Phase | Literal["close"], build: Build | None = None) -> Any:
+def _step(what: BuildPhase | Literal["close"], build: Build | None = None) -> Any:
     from datatrove.pipeline.base import PipelineStep
 
     class Part(PipelineStep):

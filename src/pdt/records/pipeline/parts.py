@@ -28,7 +28,7 @@ class PartReport(Contract):
     """How many, by kind; costs and tokens too."""
 
 
-class Phase(Protocol):
+class BuildPhase(Protocol):
     """One step of a build, over all its parts."""
 
     @property
@@ -97,7 +97,7 @@ def part_lines(directory: Path, index: int, kind: str) -> Iterator[str]:
 
 
 def run_parts(
-    phase: Phase, workers: int, progress: Callable[[PartReport], None] = lambda report: None
+    phase: BuildPhase, workers: int, progress: Callable[[PartReport], None] = lambda report: None
 ) -> list[PartReport]:
     """Every part of a phase, in one process or several; those that are whole are kept."""
     reports = {index: phase.report(index) for index in range(phase.parts)}
@@ -122,5 +122,5 @@ def run_parts(
     return [report for report in reports.values() if report is not None]
 
 
-def _runner(phase: Phase) -> Callable[[int], PartReport]:
+def _runner(phase: BuildPhase) -> Callable[[int], PartReport]:
     return phase.run

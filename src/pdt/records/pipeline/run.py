@@ -16,9 +16,9 @@ from pdt.records.corpus import compile_corpus
 from pdt.records.inputs import input_digests
 from pdt.records.pipeline.batches import teach_in_batches
 from pdt.records.pipeline.compiling import document_parts
+from pdt.records.pipeline.gating import SourcesPhase
 from pdt.records.pipeline.layout import Build
 from pdt.records.pipeline.parts import PartReport, part_lines, run_parts
-from pdt.records.pipeline.sources import SourcesPhase
 from pdt.records.pipeline.teaching import TeachingPhase, UntaughtSource
 from pdt.records.report import CorpusReport
 from pdt.sources.verdict import RejectedSource

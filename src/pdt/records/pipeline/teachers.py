@@ -8,9 +8,9 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from pdt.chronicle.bundles import IDS, LISTS
 from pdt.chronicle.dials import Dials
 from pdt.chronicle.meter import Meter
-from pdt.chronicle.sources import IDS, LISTS
 from pdt.chronicle.teacher import ChronicleTeacher
 from pdt.config import PdtConfig
 from pdt.errors import CorruptFile, UsageError

@@ -5,7 +5,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from pdt.records.show.view import Run, ShownLane, View
+from pdt.records.show.view import ShownLane, ShownRun, View
 from pdt.teacher.checks import RULES
 
 COLOURS = ("cyan", "yellow", "green", "magenta", "blue", "red")
@@ -64,7 +64,7 @@ def _lane(view: View, lane: ShownLane) -> Panel:
     return Panel(Group(*parts[:-1]), title=title, border_style=_colour(lane.lane))
 
 
-def _style(view: View, run: Run) -> str:
+def _style(view: View, run: ShownRun) -> str:
     style = ""
     for mark in run.marks:
         if mark.kind in ("owner", "reference"):

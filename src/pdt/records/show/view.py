@@ -17,7 +17,7 @@ from pdt.tokenizer import StudentTokenizer
 
 
 @dataclass(frozen=True)
-class Mark:
+class ShownMark:
     """One labelled passage."""
 
     start: int
@@ -29,11 +29,11 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Run:
+class ShownRun:
     """A stretch of text in which no mark begins or ends."""
 
     text: str
-    marks: tuple[Mark, ...]
+    marks: tuple[ShownMark, ...]
     block: int | None = None
     """The block that begins here, when one does."""
 
@@ -42,7 +42,7 @@ class Run:
 class ShownParagraph:
     """A paragraph and the plan node it realizes."""
 
-    runs: tuple[Run, ...]
+    runs: tuple[ShownRun, ...]
     node: int | None
 
 
@@ -62,7 +62,7 @@ class View:
     """Everything that a page shows."""
 
     document: TaughtDocument
-    source: dict[str, tuple[Run, ...]]
+    source: dict[str, tuple[ShownRun, ...]]
     """Runs of each source paragraph, by id."""
     lanes: tuple[ShownLane, ...]
     """In the order in which the reader sees them."""
@@ -102,10 +102,10 @@ def _reading_order(document: TaughtDocument) -> list[int]:
     return order + [lane for lane in range(count) if lane not in order]
 
 
-def _source(document: TaughtDocument) -> dict[str, tuple[Run, ...]]:
-    marks: dict[str, list[Mark]] = {}
+def _source(document: TaughtDocument) -> dict[str, tuple[ShownRun, ...]]:
+    marks: dict[str, list[ShownMark]] = {}
     for fact in document.inventory.facts:
-        mark = Mark(fact.quote.start, fact.quote.end, "source", fact.id)
+        mark = ShownMark(fact.quote.start, fact.quote.end, "source", fact.id)
         marks.setdefault(fact.paragraph_id, []).append(mark)
     return {
         paragraph.id: cut(paragraph.text, marks.get(paragraph.id, []), {})
@@ -138,31 +138,31 @@ def _lane(document: TaughtDocument, tokens: DocumentTokens, lane: int) -> ShownL
     )
 
 
-def _marks(document: TaughtDocument, lane: int) -> Iterable[Mark]:
+def _marks(document: TaughtDocument, lane: int) -> Iterable[ShownMark]:
     for roles in document.answer.roles:
         for role in roles.lanes[lane : lane + 1]:
             for quote in role.quotes:
-                yield Mark(quote.start, quote.end, str(role.role), roles.fact_id)
+                yield ShownMark(quote.start, quote.end, str(role.role), roles.fact_id)
     for dependency in document.answer.dependencies:
         for side, end in (("owner", dependency.owner), ("receiver", dependency.receiver)):
             if end.lane != lane:
                 continue
             quote = end.quote
-            yield Mark(quote.start, quote.end, f"dependency_{side}", dependency.id)
+            yield ShownMark(quote.start, quote.end, f"dependency_{side}", dependency.id)
             coined = dependency.coined.text if dependency.coined else None
             if coined and (at := quote.text.find(coined)) >= 0:
                 start = quote.start + at
-                yield Mark(start, start + len(coined), "coined", dependency.id)
+                yield ShownMark(start, start + len(coined), "coined", dependency.id)
 
 
-def cut(text: str, marks: list[Mark], borders: dict[int, int]) -> tuple[Run, ...]:
+def cut(text: str, marks: list[ShownMark], borders: dict[int, int]) -> tuple[ShownRun, ...]:
     """`text` as runs; joined again they are the text. `borders` are block starts by character."""
     edges = {0, len(text), *borders}
     for mark in marks:
         edges.update((mark.start, mark.end))
     points = sorted(edge for edge in edges if 0 <= edge <= len(text))
     return tuple(
-        Run(
+        ShownRun(
             text[start:end],
             tuple(mark for mark in marks if mark.start <= start and end <= mark.end),
             borders.get(start),
@@ -171,9 +171,11 @@ def cut(text: str, marks: list[Mark], borders: dict[int, int]) -> tuple[Run, ...
     )
 
 
-def _by_paragraph(runs: tuple[Run, ...], spans: tuple[tuple[int, int], ...]) -> list[list[Run]]:
+def _by_paragraph(
+    runs: tuple[ShownRun, ...], spans: tuple[tuple[int, int], ...]
+) -> list[list[ShownRun]]:
     """Runs sorted into paragraphs; the break between two paragraphs is not shown, its border is."""
-    parts: list[list[Run]] = [[] for _ in spans]
+    parts: list[list[ShownRun]] = [[] for _ in spans]
     at, pending = 0, None
     for run in runs:
         border = run.block if run.block is not None else pending
@@ -182,7 +184,7 @@ def _by_paragraph(runs: tuple[Run, ...], spans: tuple[tuple[int, int], ...]) -> 
         for index, (first, last) in enumerate(spans):
             piece = run.text[max(first, start) - start : max(min(last, at) - start, 0)]
             if piece and start < last and at > first:
-                parts[index].append(Run(piece, run.marks, border))
+                parts[index].append(ShownRun(piece, run.marks, border))
                 border = None
         pending = border
     return parts

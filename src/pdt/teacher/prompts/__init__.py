@@ -31,14 +31,14 @@ def prompt_name(teacher_pass: TeacherPass) -> str:
     return f"{teacher_pass}.{VERSIONS[teacher_pass]}"
 
 
-def prompt_text(name: str) -> str:
+def teacher_prompt(name: str) -> str:
     """A prompt file, as it is."""
     return (resources.files("pdt.teacher.prompts") / f"{name}.md").read_text(encoding="utf-8")
 
 
 def instructions(teacher_pass: TeacherPass, config: PdtConfig) -> str:
     """The prompt with the contract's own numbers in their places."""
-    return prompt_text(prompt_name(teacher_pass)).format(**_numbers(config))
+    return teacher_prompt(prompt_name(teacher_pass)).format(**_numbers(config))
 
 
 def _numbers(config: PdtConfig) -> dict[str, int]:
@@ -93,4 +93,4 @@ def repair_message(failures: Sequence[CheckFailure]) -> str:
     lines = [f"- {failure}. Rule: {ALL_RULES[failure.rule].sentence}" for failure in failures]
     if len(lines) > MOST_REPORTED:
         lines = [*lines[:MOST_REPORTED], f"- and {len(lines) - MOST_REPORTED} more of the same."]
-    return prompt_text(REPAIR).format(broken="\n".join(lines))
+    return teacher_prompt(REPAIR).format(broken="\n".join(lines))

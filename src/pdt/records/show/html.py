@@ -5,7 +5,7 @@ import hashlib
 from html import escape
 from importlib import resources
 
-from pdt.records.show.view import Run, ShownLane, View
+from pdt.records.show.view import ShownLane, ShownRun, View
 from pdt.teacher.answer import Dependency, PlanNode
 from pdt.teacher.checks import RULES
 from pdt.teacher.facts import Fact
@@ -95,7 +95,7 @@ def _colour(view: View, fact: str) -> str:
     return "" if lane is None else f"l{lane % 6}"
 
 
-def _run(view: View, run: Run) -> str:
+def _run(view: View, run: ShownRun) -> str:
     border = f'<span class="border"><i>{run.block}</i></span>' if run.block is not None else ""
     text = escape(run.text)
     for mark in run.marks:
@@ -112,7 +112,7 @@ def _run(view: View, run: Run) -> str:
     return border + text
 
 
-def _runs(view: View, runs: tuple[Run, ...]) -> str:
+def _runs(view: View, runs: tuple[ShownRun, ...]) -> str:
     """Runs with a small fact label where each fact's quote ends."""
     parts = []
     for index, run in enumerate(runs):
