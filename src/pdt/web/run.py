@@ -1,0 +1,31 @@
+"""Serving an application until it is told to stop."""
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from pdt.web.guards import HEADER_BYTES
+
+KEEP_ALIVE = 30
+"""Seconds an idle connection is kept."""
+
+
+def server_of(
+    app: ASGIApp, *, host: str, port: int, connections: int = 512, grace: int | None = None
+) -> uvicorn.Server:
+    """A server with limits: on connections, on headers, and on idle time."""
+    return uvicorn.Server(
+        uvicorn.Config(
+            app,
+            host=host,
+            port=port,
+            http="h11",
+            ws="none",
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            limit_concurrency=connections,
+            timeout_keep_alive=KEEP_ALIVE,
+            timeout_graceful_shutdown=grace,
+            h11_max_incomplete_event_size=2 * HEADER_BYTES,
+        )
+    )
