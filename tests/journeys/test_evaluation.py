@@ -99,6 +99,7 @@ def test_the_time_of_a_round_is_not_the_prefills(ran: Ran) -> None:
     assert execution is not None
     for run in execution.of_side(PACKED):
         assert len(run.round_seconds) == run.rounds
+        assert run.prefill_seconds is not None
         assert sum(run.round_seconds) <= run.seconds - run.prefill_seconds
 
 

@@ -73,6 +73,11 @@ def pair(records: Records, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run
 
 
+def gradient(parameter: torch.Tensor) -> torch.Tensor:
+    assert parameter.grad is not None
+    return local(parameter.grad)
+
+
 def on_two(*arguments: str) -> list[str]:
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     return [sys.executable, *launcher, *arguments]
@@ -243,13 +248,13 @@ def test_what_no_document_reached_has_a_gradient_of_zero(records: Records, dtype
     )
     snc = [p for name, p in learned_parameters(engine.model) if ".snc." in name]
     engine.backward(engine.losses(block, *of)[0], last=True)
-    assert all(local(p.grad).count_nonzero() == 0 for p in snc)
+    assert all(gradient(p).count_nonzero() == 0 for p in snc)
     for first, then in ((block, batch), (batch, block)):
         for parameter in engine.model.parameters():
             parameter.grad = None
         engine.backward(engine.losses(first, *of)[0], last=False)
         engine.backward(engine.losses(then, *of)[0], last=True)
-        assert any(local(p.grad).count_nonzero() for p in snc)
+        assert any(gradient(p).count_nonzero() for p in snc)
         assert engine.gradient_norm().isfinite()
 
 

@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 import torch
-from click.testing import Result
 from rich.console import Console
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from pdt.cli import app
 from pdt.config import PdtConfig, edit_config

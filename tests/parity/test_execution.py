@@ -16,7 +16,9 @@ from tests.conftest import open_model
 from tests.support.rollouts import lane_tokens, open_frontier, plan_of, prompts, roll
 
 
-def plain_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, valid: torch.Tensor):
+def plain_attention(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, valid: torch.Tensor
+) -> torch.Tensor:
     """One query at a time over an explicit list of keys: the definition, in loops."""
     B, K, H, T, X = q.shape
     G, S = k.shape[2:4]
@@ -97,11 +99,19 @@ def test_grouped_layers_equal_three_separate_stacks_in_value_and_gradient() -> N
     (separate * weight).sum().backward()
     torch.testing.assert_close(h.grad, apart.grad, atol=1e-5, rtol=1e-4)
     for name, parameter in grouped.named_parameters():
-        expected = torch.stack([dict(s.named_parameters())[name].grad for s in singles])
+        expected = torch.stack([gradient(s, name) for s in singles])
         torch.testing.assert_close(parameter.grad, expected, atol=1e-4, rtol=1e-4)
 
 
-def check_cached_equals_uncached(model: ParallelDecoder) -> None:
+def gradient(layer: DecoderLayer, name: str) -> torch.Tensor:
+    found = layer.get_parameter(name).grad
+    assert found is not None, name
+    return found
+
+
+@pytest.mark.mechanism
+@pytest.mark.paper("§3.3", "§3.6")
+def test_cached_equals_uncached(model: ParallelDecoder) -> None:
     """Token by token behind a cache = each lane's whole text read as a prompt of its own."""
     tokens, lengths = prompts(model, (7,))
     plans = plan_of(model, tokens, lengths)
@@ -116,14 +126,6 @@ def check_cached_equals_uncached(model: ParallelDecoder) -> None:
             torch.testing.assert_close(
                 cached[:, lane, -1], uncached.h_BKD[:, lane], atol=1e-5, rtol=1e-5
             )
-
-
-CHECKS = [check_cached_equals_uncached]
-
-
-@pytest.mark.paper("§3.3", "§3.6")
-def test_cached_equals_uncached(model: ParallelDecoder) -> None:
-    check_cached_equals_uncached(model)
 
 
 @pytest.mark.paper("§6", "§5.2")

@@ -1,5 +1,6 @@
 """The compiled decode path equals the torch path, row by row and round by round."""
 
+from collections.abc import Callable
 from functools import partial
 
 import pytest
@@ -8,12 +9,13 @@ import torch.nn.functional as F
 
 from pdt.config import PdtConfig, load_config
 from pdt.model import kernels
+from pdt.model.kernels.build import library
 from pdt.model.kernels.round import NativeRound, rounds_of
 from tests.conftest import open_model
 from tests.support.rollouts import lane_tokens, open_frontier, plan_of, prompts, roll
 
 pytestmark = pytest.mark.skipif(
-    kernels.library() is None, reason="no C compiler here: torch's own products are used"
+    library() is None, reason="no C compiler here: torch's own products are used"
 )
 
 FAMILIES = {
@@ -73,11 +75,10 @@ def test_mixing_compiled_rounds_and_torch_blocks_is_the_same_cache() -> None:
         reference = model.advance(open_frontier(model, tokens, lengths, plans), lanes, None)
         frontier = model.open_lanes(model.read_prompt(tokens, lengths), plans, suffix_tokens=12)
         rounds, several = NativeRound(model, frontier), partial(model.advance, frontier)
+        runs: list[Callable[..., torch.Tensor]] = [rounds, several, rounds, several]
         parts = [
             run(part, None)
-            for run, part in zip(
-                (rounds, several, rounds, several), lanes.split([1, 3, 1, 7], dim=2), strict=True
-            )
+            for run, part in zip(runs, lanes.split([1, 3, 1, 7], dim=2), strict=True)
         ]
     torch.testing.assert_close(torch.cat(parts, dim=2), reference, atol=2e-5, rtol=1e-5)
 

@@ -21,8 +21,9 @@ from tests.parity.test_one_lane import (
 )
 from tests.parity.test_untrained_equals_plain import TOLERANCE, lanes_of
 from tests.parity.test_weight_gradients import check_gathered_equals_block_by_block
-from tests.spec.test_lanes import CHECKS
+from tests.spec import test_lanes as lanes
 from tests.support.families import VARIANTS, make_plain, save_plain
+from tests.support.mechanisms import mechanisms_of
 from tests.support.rollouts import lane_tokens, open_frontier, plan_of, prompts, roll
 from tests.support.training_samples import corpus
 
@@ -73,11 +74,11 @@ def test_a_low_rank_bank_is_the_whole_bank_it_adds_up_to() -> None:
         assert torch.equal(mine.codes_BKM, yours.codes_BKM)
 
 
-@pytest.mark.parametrize("check", CHECKS)
+@pytest.mark.parametrize("claim", mechanisms_of(lanes))
 def test_lanes_of_low_rank_keep_apart_as_whole_ones_do(
-    check: Callable[[ParallelDecoder], None],
+    claim: Callable[[ParallelDecoder], None],
 ) -> None:
-    check(open_model(low_rank()))
+    claim(open_model(low_rank()))
 
 
 def test_packed_lanes_of_low_rank_equal_lanes_one_after_another() -> None:

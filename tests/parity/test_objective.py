@@ -128,11 +128,12 @@ def check_route() -> None:
     ours = route.route_loss(true, false, lane, node, valid)
     naive = []
     for b in range(B):
-        positive, negative = [], []
+        positive: list[Tensor] = []
+        negative: list[Tensor] = []
         for k, n, f in itertools.product(range(K), range(N), range(F)):
             if not valid[b, k, n] or lane[b, f] < 0:
                 continue
-            owned = (k, n) == (lane[b, f], node[b, f])
+            owned = k == lane[b, f] and n == node[b, f]
             (positive if owned else negative).append(bce(true[b, k, n, f], owned))
             negative.append(bce(false[b, k, n, f], False))
         naive.append((mean(positive) + mean(negative)) / 2)
@@ -219,10 +220,10 @@ def check_channel() -> None:
         learn.append(mean([(u.detach() - e).square().sum() for u, e in apart]))
     ours = channel.commitment_loss(written, rows, sent, M)
     same(ours, mean(commit), written)
-    assert torch.autograd.grad(ours, books, allow_unused=True, retain_graph=True) == (None,)
+    assert torch.autograd.grad(ours, books, allow_unused=True, retain_graph=True)[0] is None
     ours = channel.codebook_loss(written, rows, sent, M)
     same(ours, mean(learn), books)
-    assert torch.autograd.grad(ours, written, allow_unused=True, retain_graph=True) == (None,)
+    assert torch.autograd.grad(ours, written, allow_unused=True, retain_graph=True)[0] is None
 
 
 def check_usage() -> None:

@@ -1,5 +1,8 @@
 """Packed teacher forcing is round-by-round decoding, with one trunk pass and no copied prompt."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
@@ -80,7 +83,7 @@ def test_the_trunk_runs_once_over_prompt_and_once_over_targets_outside_autograd(
     calls: list[tuple[int, ...]] = []
     plain = type(model.trunk).forward
 
-    def counted(self, tokens, *rest):
+    def counted(self: Any, tokens: Any, *rest: Any) -> Any:
         calls.append(tuple(tokens.shape))
         out = plain(self, tokens, *rest)
         assert not out.requires_grad
@@ -134,7 +137,7 @@ def test_the_prompts_upper_keys_are_never_copied(
     kept = {id(m): (m.past[0].k.data_ptr(), m.past[0].v.data_ptr()) for m in frontier.upper}
     plain, seen = SegmentList.extend, []
 
-    def watched(self, k, v):
+    def watched(self: Any, k: Any, v: Any) -> Any:
         segments = plain(self, k, v)
         if id(self) in kept:
             seen.append((segments[0].k.data_ptr(), segments[0].v.data_ptr()) == kept[id(self)])
@@ -200,7 +203,7 @@ def blocks_read_no_notes(patch: pytest.MonkeyPatch) -> None:
 def every_block_stands_at_the_first_position(patch: pytest.MonkeyPatch) -> None:
     plain = ParallelDecoder.advance_stacks
 
-    def restarted(self, frontier, h, notes):
+    def restarted(self: Any, frontier: Any, h: Any, notes: Any) -> Any:
         frontier.written = 0
         return plain(self, frontier, h, notes)
 
@@ -217,7 +220,9 @@ def every_block_stands_at_the_first_position(patch: pytest.MonkeyPatch) -> None:
     ids=lambda f: f.__name__,
 )
 def test_a_broken_rollout_fails_its_check(
-    model: ParallelDecoder, monkeypatch: pytest.MonkeyPatch, mutate
+    model: ParallelDecoder,
+    monkeypatch: pytest.MonkeyPatch,
+    mutate: Callable[[pytest.MonkeyPatch], None],
 ) -> None:
     mutate(monkeypatch)
     with pytest.raises(AssertionError):

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Callable
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -137,7 +138,11 @@ def other_rotary(config: PdtConfig) -> ParallelDecoder:
 
 @pytest.mark.parametrize("other", [other_trunk, other_fork, other_rotary])
 def test_another_trunk_or_fork_finds_nothing(
-    model: ParallelDecoder, records: Records, batch: RecordBatch, tmp_path: Path, other
+    model: ParallelDecoder,
+    records: Records,
+    batch: RecordBatch,
+    tmp_path: Path,
+    other: Callable[[PdtConfig], ParallelDecoder],
 ) -> None:
     reader(model, tmp_path).read(batch, with_targets=True)
     stranger = reader(other(records[1]), tmp_path)
@@ -153,7 +158,9 @@ def test_a_damaged_file_is_computed_again_and_counted(
     file = next(tmp_path.glob("*/*.safetensors"))
     data = bytearray(file.read_bytes())
     data[-5] ^= 1
-    file.write_bytes({"flipped": data, "truncated": data[:-40], "empty": b""}[damage])
+    file.write_bytes(
+        bytes({"flipped": data, "truncated": data[:-40], "empty": bytearray()}[damage])
+    )
     trunk = reader(model, tmp_path)
     again = trunk.read(batch, with_targets=True)
     assert first.fork_BKTD is not None and again.fork_BKTD is not None

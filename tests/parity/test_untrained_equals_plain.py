@@ -53,6 +53,7 @@ def test_shards_and_a_single_file_are_the_same_trunk(tmp_path: Path) -> None:
         str(save_plain(plain, tmp_path / "sharded", shard="40KB")), preset="tiny"
     )
     assert len(list((tmp_path / "sharded").glob("*.safetensors"))) > 2
+    assert single.trunk_identity is not None and sharded.trunk_identity is not None
     assert single.trunk_identity.digest == sharded.trunk_identity.digest
     for (name, ours), theirs in zip(
         single.state_dict().items(), sharded.state_dict().values(), strict=True

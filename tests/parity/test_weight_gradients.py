@@ -1,5 +1,7 @@
 """Gradients of an upper weight, gathered over blocks, are the ones autograd sums block by block."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import Tensor
@@ -103,7 +105,9 @@ def what_was_multiplied_is_forgotten(patch: pytest.MonkeyPatch) -> None:
     ids=lambda f: f.__name__,
 )
 def test_a_broken_gathering_fails_its_check(
-    model: ParallelDecoder, monkeypatch: pytest.MonkeyPatch, mutate
+    model: ParallelDecoder,
+    monkeypatch: pytest.MonkeyPatch,
+    mutate: Callable[[pytest.MonkeyPatch], None],
 ) -> None:
     mutate(monkeypatch)
     with pytest.raises(AssertionError):

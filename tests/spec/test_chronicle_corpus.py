@@ -3,6 +3,8 @@
 import math
 import re
 from collections import Counter, defaultdict
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -24,12 +26,16 @@ NANO = load_config("nano")
 ALL_COINED = ["coined_share=1", "ordinary_share=0"]
 
 
-def nano(count: int, *dials: str, seed: int = 0, split: Split = Split.TRAIN, start: int = 0):
+def nano(
+    count: int, *dials: str, seed: int = 0, split: Split = Split.TRAIN, start: int = 0
+) -> Iterator[ChronicleDocument]:
     chronicle = Chronicle(seed, split, turn_dials("nano", dials), nano_meter())
     return chronicle.documents(count, start=start)
 
 
-def failures(document: ChronicleDocument, config: PdtConfig, tokenizer: StudentTokenizer):
+def failures(
+    document: ChronicleDocument, config: PdtConfig, tokenizer: StudentTokenizer
+) -> list[str]:
     return [str(failure) for failure in check_document(document.taught, config, tokenizer)]
 
 
@@ -57,9 +63,9 @@ def test_ten_thousand_documents_keep_every_rule_without_exception(
 @pytest.mark.paper("§2.1")
 def test_the_same_source_divides_by_the_request() -> None:
     """Phase, theme and party each split the facts of one world in their own way."""
-    divisions = Counter()
+    divisions: Counter[Any] = Counter()
     for document in nano(150):
-        axis = document.taught.teacher.settings["division"]
+        axis = str(document.taught.teacher.settings["division"])
         divisions[axis] += 1
         owners = defaultdict(set)
         for roles in document.taught.answer.roles:
@@ -78,7 +84,8 @@ def test_the_same_source_divides_by_the_request() -> None:
 
 @pytest.mark.paper("§2.1", "§6")
 def test_no_lane_and_no_position_has_a_fixed_job() -> None:
-    orders, jobs = Counter(), Counter()
+    orders: Counter[Any] = Counter()
+    jobs: Counter[Any] = Counter()
     for document in nano(600):
         answer = document.taught.answer
         orders[answer.lane_at_position] += 1
@@ -232,7 +239,7 @@ def test_a_coined_word_can_be_held_near_the_barrier(tokenizer: StudentTokenizer)
 
 @pytest.mark.paper("§4.2")
 def test_documents_without_dependencies_stay_so() -> None:
-    kinds = Counter()
+    kinds: Counter[str] = Counter()
     for document in nano(400):
         dependencies = document.taught.answer.dependencies
         if not dependencies:
@@ -262,7 +269,7 @@ def test_splits_never_share_an_event_whatever_their_seeds() -> None:
 
 def test_the_test_split_holds_phrasings_and_combinations_unseen_in_training() -> None:
     held = ("Some months before the", "In the middle of the", "without much delay")
-    counts = {split: Counter() for split in Split}
+    counts: dict[Split, Counter[str]] = {split: Counter() for split in Split}
     for split in Split:
         for document in nano(120, split=split):
             text = document.taught.article.text

@@ -54,7 +54,8 @@ def test_a_mutation_is_judged_only_where_the_attacked_producer_is_needed() -> No
     """Lane 0 is attacked and told word d1; d2 came whole from lane 2."""
     whole = CHOICE.model_copy(update={"dependency_id": "d2", "owner_lane": 2})
     d = document(choices=(CHOICE, whole))
-    sure, guess = [-99.0, 0.0, -99.0, -99.0], [-1.0] * 4
+    sure: tuple[float, ...] = (-99.0, 0.0, -99.0, -99.0)
+    guess: tuple[float, ...] = (-1.0,) * 4
     rows = [
         Likelihoods(condition=name, record_id="r0", nll=((0.0,) * 4, nll, (0.0,) * 4), choices=c)
         for name, nll, c in (
@@ -81,8 +82,7 @@ def test_a_mutation_is_judged_only_where_the_attacked_producer_is_needed() -> No
 
 def test_a_receiver_that_knows_gets_all_bits_and_one_that_guesses_none() -> None:
     d = document(choices=(CHOICE,))
-    sure, guess = [-9.0] * 4, [-1.0] * 4
-    sure[1] = 0.0
+    sure, guess = (-9.0, 0.0, -9.0, -9.0), (-1.0,) * 4
     assert bits.choice_bits(CHOICE, guess) == pytest.approx(2)
     assert bits.choice_bits(CHOICE, sure) == pytest.approx(math.log2(1 + 3 * math.exp(-9)))
     rows = [
@@ -96,10 +96,10 @@ def test_a_receiver_that_knows_gets_all_bits_and_one_that_guesses_none() -> None
 
 
 def test_a_confident_wrong_floor_does_not_make_more_than_h_arrive() -> None:
-    wrong = [0.0, -9.0, -9.0, -9.0]
+    wrong = (0.0, -9.0, -9.0, -9.0)
     rows = [
         Likelihoods(condition=name, record_id="r0", nll=((0.0,) * 4,) * 3, choices={"d1": p})
-        for name, p in (("bus", [-9.0, 0.0, -9.0, -9.0]), ("no_dynamic", wrong))
+        for name, p in (("bus", (-9.0, 0.0, -9.0, -9.0)), ("no_dynamic", wrong))
     ]
     raw = Raw(documents=[document(choices=(CHOICE,))], likelihoods=rows)
     found = compute_measures(raw, small_settings(small_config()))

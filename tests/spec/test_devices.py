@@ -9,6 +9,7 @@ import torch
 import torch.fx.experimental._config as fx_config
 from torch.overrides import TorchFunctionMode
 
+from pdt.generation.events import Done
 from pdt.generation.loop import start
 from pdt.generation.serial import write_serially
 from pdt.generation.settings import GenerationSettings
@@ -51,7 +52,8 @@ def test_no_tensor_of_a_rollout_is_left_on_another_device(
     model.lanes.to(torch.bfloat16)
     recompute_activations(model)
     batch = next(shards.batches(2)).to(device)
-    with Answers(), fx_config.patch(meta_nonzero_assume_all_nonzero=True):
+    patched = fx_config.patch  # type: ignore[attr-defined]  # made when the module is loaded
+    with Answers(), patched(meta_nonzero_assume_all_nonzero=True):
         parts = compute_losses(model, batch, plan, tuple(Loss)).parts
         total = total_loss(parts, config.objective)
         total.backward()
@@ -76,6 +78,7 @@ def test_no_tensor_of_a_generation_is_left_on_another_device(serial: bool) -> No
         else:
             generation = start(model, [[1, 2, 3], [4, 5]], settings, plans=plans)
             *_, done = generation.events()
+            assert isinstance(done, Done)
             tokens, bus = [list(s.tokens) for s in done.documents[0].sections], generation.bus
     assert [len(row) for row in tokens] == [settings.max_tokens] * lanes
     assert len(bus.blocks) >= 2

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from pdt.errors import UsageError
-from pdt.generation.events import Barrier
+from pdt.generation.events import Barrier, PlanReady
 from pdt.generation.interventions import (
     INTERVENTION_FORMS,
     MutateCode,
@@ -51,7 +51,9 @@ def test_a_zero_plan_zeroes_content_and_keeps_the_mask(
     generation = start(model, [prompt], SETTINGS, interventions=edits("zero-plan"))
     events, _ = run(generation)
     plain, _ = run(start(model, [prompt], SETTINGS))
-    assert events[0].valid_nodes == plain[0].valid_nodes
+    ready, before = events[0], plain[0]
+    assert isinstance(ready, PlanReady) and isinstance(before, PlanReady)
+    assert ready.valid_nodes == before.valid_nodes
     assert not generation._read_plans.nodes_BKNP.any()
     assert generation.plans is not None
     assert generation.plans.nodes_BKNP.any(), "the planner's own plan is not touched"

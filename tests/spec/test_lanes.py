@@ -14,7 +14,9 @@ from tests.support.rollouts import lane_tokens, open_frontier, plan_of, prompts,
 BLOCK = load_config("tiny").lanes.block_tokens
 
 
-def check_same_round_tokens_never_observe_one_another(model: ParallelDecoder) -> None:
+@pytest.mark.mechanism
+@pytest.mark.paper("§2.2", "Eq. 1", "Fig. 3")
+def test_same_round_tokens_never_observe_one_another(model: ParallelDecoder) -> None:
     tokens, lengths = prompts(model)
     plans = plan_of(model, tokens, lengths)
     lanes = lane_tokens(model, 2, blocks=2)
@@ -26,7 +28,11 @@ def check_same_round_tokens_never_observe_one_another(model: ParallelDecoder) ->
     assert not torch.allclose(before[:, 0, :BLOCK], after[:, 0, :BLOCK]), "the lane did not"
 
 
-def check_a_sibling_token_acts_from_the_next_block_on(model: ParallelDecoder) -> None:
+@pytest.mark.mechanism
+@pytest.mark.paper("§3.5", "Eq. 1", "Fig. 3")
+def test_a_sibling_token_changes_nothing_before_the_next_block_and_something_after(
+    model: ParallelDecoder,
+) -> None:
     tokens, lengths = prompts(model)
     plans = plan_of(model, tokens, lengths)
     lanes = lane_tokens(model, 2, blocks=2)
@@ -43,7 +49,9 @@ def check_a_sibling_token_acts_from_the_next_block_on(model: ParallelDecoder) ->
     assert not torch.allclose(before[:, 1:, BLOCK:], after[:, 1:, BLOCK:], atol=1e-6)
 
 
-def check_a_lane_reads_only_its_own_plan(model: ParallelDecoder) -> None:
+@pytest.mark.mechanism
+@pytest.mark.paper("§3.4", "Eq. 4", "Fig. 2")
+def test_a_lane_reads_only_its_own_plan(model: ParallelDecoder) -> None:
     tokens, lengths = prompts(model)
     plans = plan_of(model, tokens, lengths)
     nodes = plans.nodes_BKNP.clone()
@@ -56,7 +64,9 @@ def check_a_lane_reads_only_its_own_plan(model: ParallelDecoder) -> None:
     assert not torch.allclose(before[:, 2], after[:, 2])
 
 
-def check_an_invalid_plan_node_is_never_read(model: ParallelDecoder) -> None:
+@pytest.mark.mechanism
+@pytest.mark.paper("§3.4", "Eq. 3")
+def test_an_invalid_plan_node_is_never_read(model: ParallelDecoder) -> None:
     tokens, lengths = prompts(model)
     plans = plan_of(model, tokens, lengths)
     valid = plans.valid_BKN.clone()
@@ -71,7 +81,11 @@ def check_an_invalid_plan_node_is_never_read(model: ParallelDecoder) -> None:
     assert torch.equal(before, after)
 
 
-def check_permuting_lanes_permutes_the_output(model: ParallelDecoder) -> None:
+@pytest.mark.mechanism
+@pytest.mark.paper("§2.1", "§3.3")
+def test_permuting_lanes_with_their_plans_and_tokens_permutes_the_output(
+    model: ParallelDecoder,
+) -> None:
     tokens, lengths = prompts(model)
     plans = plan_of(model, tokens, lengths)
     lanes = lane_tokens(model, 2, blocks=3)
@@ -90,7 +104,9 @@ def check_permuting_lanes_permutes_the_output(model: ParallelDecoder) -> None:
     torch.testing.assert_close(before[:, lane_of_new], after, atol=1e-5, rtol=1e-5)
 
 
-def check_a_lanes_gradient_touches_only_its_own_slice(model: ParallelDecoder) -> None:
+@pytest.mark.mechanism
+@pytest.mark.paper("§3.3", "Fig. 1")
+def test_a_lanes_gradient_touches_only_its_own_slice(model: ParallelDecoder) -> None:
     tokens, lengths = prompts(model)
     h, _ = roll(model, open_frontier(model, tokens, lengths), lane_tokens(model, 2, blocks=1))
     model.logits(h[:, 1]).logsumexp(-1).sum().backward()
@@ -102,61 +118,13 @@ def check_a_lanes_gradient_touches_only_its_own_slice(model: ParallelDecoder) ->
             assert moved[0] == moved[2] == 0, name
 
 
-def check_no_gradient_reaches_the_trunk(model: ParallelDecoder) -> None:
+@pytest.mark.mechanism
+@pytest.mark.paper("§3.1", "Fig. 1")
+def test_no_gradient_reaches_the_trunk(model: ParallelDecoder) -> None:
     tokens, lengths = prompts(model)
     h, _ = roll(model, open_frontier(model, tokens, lengths), lane_tokens(model, 2, blocks=2))
     model.logits(h).square().sum().backward()
     assert all(p.grad is None and not p.requires_grad for p in model.trunk.parameters())
-
-
-CHECKS = [
-    check_same_round_tokens_never_observe_one_another,
-    check_a_sibling_token_acts_from_the_next_block_on,
-    check_a_lane_reads_only_its_own_plan,
-    check_an_invalid_plan_node_is_never_read,
-    check_permuting_lanes_permutes_the_output,
-    check_a_lanes_gradient_touches_only_its_own_slice,
-    check_no_gradient_reaches_the_trunk,
-]
-
-
-@pytest.mark.paper("§2.2", "Eq. 1", "Fig. 3")
-def test_same_round_tokens_never_observe_one_another(model: ParallelDecoder) -> None:
-    check_same_round_tokens_never_observe_one_another(model)
-
-
-@pytest.mark.paper("§3.5", "Eq. 1", "Fig. 3")
-def test_a_sibling_token_changes_nothing_before_the_next_block_and_something_after(
-    model: ParallelDecoder,
-) -> None:
-    check_a_sibling_token_acts_from_the_next_block_on(model)
-
-
-@pytest.mark.paper("§3.4", "Eq. 4", "Fig. 2")
-def test_a_lane_reads_only_its_own_plan(model: ParallelDecoder) -> None:
-    check_a_lane_reads_only_its_own_plan(model)
-
-
-@pytest.mark.paper("§3.4", "Eq. 3")
-def test_an_invalid_plan_node_is_never_read(model: ParallelDecoder) -> None:
-    check_an_invalid_plan_node_is_never_read(model)
-
-
-@pytest.mark.paper("§2.1", "§3.3")
-def test_permuting_lanes_with_their_plans_and_tokens_permutes_the_output(
-    model: ParallelDecoder,
-) -> None:
-    check_permuting_lanes_permutes_the_output(model)
-
-
-@pytest.mark.paper("§3.3", "Fig. 1")
-def test_a_lanes_gradient_touches_only_its_own_slice(model: ParallelDecoder) -> None:
-    check_a_lanes_gradient_touches_only_its_own_slice(model)
-
-
-@pytest.mark.paper("§3.1", "Fig. 1")
-def test_no_gradient_reaches_the_trunk(model: ParallelDecoder) -> None:
-    check_no_gradient_reaches_the_trunk(model)
 
 
 @pytest.mark.paper("§3.2", "Eq. 2")

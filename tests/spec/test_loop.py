@@ -1,6 +1,7 @@
 """The events of a generation, and the ledger."""
 
 import json
+from typing import Any
 
 import pytest
 import torch
@@ -58,7 +59,9 @@ def test_the_planner_runs_once_and_the_prompt_is_read_once(
     for name in calls:
         plain = getattr(ParallelDecoder, name)
 
-        def counted(self, *args, _name=name, _plain=plain, **kwargs):
+        def counted(
+            self: Any, *args: Any, _name: str = name, _plain: Any = plain, **kwargs: Any
+        ) -> Any:
             calls[_name] += 1
             return _plain(self, *args, **kwargs)
 
@@ -70,7 +73,9 @@ def test_the_planner_runs_once_and_the_prompt_is_read_once(
 @pytest.mark.paper("§2.1", "§3.6")
 def test_sections_stand_in_the_predicted_order(model: ParallelDecoder) -> None:
     events, done = run(start(model, some_prompts(), SETTINGS))
-    assert done.documents[0].lane_at_position == events[0].lane_at_position
+    ready = events[0]
+    assert isinstance(ready, PlanReady)
+    assert done.documents[0].lane_at_position == ready.lane_at_position
     assert sorted(done.documents[0].lane_at_position) == [0, 1, 2]
 
 

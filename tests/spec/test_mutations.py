@@ -1,6 +1,8 @@
 """Each mechanism, broken on purpose, makes its test fail: no test here passes by itself."""
 
+import inspect
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -14,6 +16,8 @@ from tests.conftest import open_model
 from tests.parity import test_execution as execution
 from tests.spec import test_lanes as lanes
 from tests.spec import test_notes as notes
+from tests.support.mechanisms import mechanisms_of
+from tests.support.rollouts import plan_of
 
 Patch = pytest.MonkeyPatch
 
@@ -21,7 +25,7 @@ Patch = pytest.MonkeyPatch
 def lanes_read_each_others_keys(patch: Patch) -> None:
     plain = attention.attend
 
-    def leak(q, segments, tile=512):
+    def leak(q: Any, segments: Any, tile: int = 512) -> Any:
         *past, own = segments
         mixed = Segment(own.k.roll(1, dims=1), own.v.roll(1, dims=1))
         return plain(q, [*past, mixed], tile)
@@ -77,10 +81,10 @@ def the_payload_is_the_written_vector(patch: Patch) -> None:
 
 
 def the_trunk_runs_inside_autograd(patch: Patch) -> None:
-    patch.setattr(trunk.Trunk, "forward", trunk.Trunk.forward.__wrapped__)
+    patch.setattr(trunk.Trunk, "forward", inspect.unwrap(trunk.Trunk.forward))
     plain = ParallelDecoder.read_prompt
 
-    def thawed(self, *rest):
+    def thawed(self: Any, *rest: Any) -> Any:
         self.trunk.requires_grad_(True)
         return plain(self, *rest)
 
@@ -90,7 +94,7 @@ def the_trunk_runs_inside_autograd(patch: Patch) -> None:
 def lane_positions_restart_at_zero(patch: Patch) -> None:
     plain = pdt.ParallelDecoder.open_lanes
 
-    def restarted(self, *rest, **named):
+    def restarted(self: Any, *rest: Any, **named: Any) -> Any:
         frontier = plain(self, *rest, **named)
         frontier.lengths_B = torch.zeros_like(frontier.lengths_B)
         return frontier
@@ -99,41 +103,44 @@ def lane_positions_restart_at_zero(patch: Patch) -> None:
 
 
 MUTATIONS: list[tuple[Callable[[Patch], None], Callable[[ParallelDecoder], None]]] = [
-    (lanes_read_each_others_keys, lanes.check_same_round_tokens_never_observe_one_another),
+    (lanes_read_each_others_keys, lanes.test_same_round_tokens_never_observe_one_another),
     (
         a_note_is_delivered_one_block_too_late,
-        lanes.check_a_sibling_token_acts_from_the_next_block_on,
+        lanes.test_a_sibling_token_changes_nothing_before_the_next_block_and_something_after,
     ),
-    (plans_are_routed_to_the_neighbour, lanes.check_a_lane_reads_only_its_own_plan),
-    (masks_are_ignored, lanes.check_an_invalid_plan_node_is_never_read),
-    (masks_are_ignored, notes.check_self_only_closes_every_sibling_path),
-    (all_lanes_use_the_first_slice, lanes.check_a_lanes_gradient_touches_only_its_own_slice),
-    (all_lanes_use_the_first_slice, lanes.check_permuting_lanes_permutes_the_output),
-    (every_table_is_the_full_bus, notes.check_self_only_closes_every_sibling_path),
-    (every_table_is_the_full_bus, notes.check_no_dynamic_equals_an_empty_bus),
-    (the_payload_is_the_written_vector, notes.check_the_payload_is_the_codes_and_nothing_else),
-    (the_trunk_runs_inside_autograd, lanes.check_no_gradient_reaches_the_trunk),
-    (lane_positions_restart_at_zero, execution.check_cached_equals_uncached),
+    (plans_are_routed_to_the_neighbour, lanes.test_a_lane_reads_only_its_own_plan),
+    (masks_are_ignored, lanes.test_an_invalid_plan_node_is_never_read),
+    (masks_are_ignored, notes.test_self_only_closes_every_sibling_path_and_keeps_its_own),
+    (all_lanes_use_the_first_slice, lanes.test_a_lanes_gradient_touches_only_its_own_slice),
+    (
+        all_lanes_use_the_first_slice,
+        lanes.test_permuting_lanes_with_their_plans_and_tokens_permutes_the_output,
+    ),
+    (every_table_is_the_full_bus, notes.test_self_only_closes_every_sibling_path_and_keeps_its_own),
+    (every_table_is_the_full_bus, notes.test_removing_all_notes_equals_an_empty_bus),
+    (the_payload_is_the_written_vector, notes.test_the_payload_is_the_codes_and_nothing_else),
+    (the_trunk_runs_inside_autograd, lanes.test_no_gradient_reaches_the_trunk),
+    (lane_positions_restart_at_zero, execution.test_cached_equals_uncached),
 ]
 
 
 @pytest.mark.parametrize(
-    ("mutate", "check"), MUTATIONS, ids=lambda function: function.__name__.removeprefix("check_")
+    ("mutate", "claim"), MUTATIONS, ids=lambda function: function.__name__.removeprefix("test_")
 )
 def test_a_broken_mechanism_is_caught(
-    mutate: Callable[[Patch], None], check: Callable[[ParallelDecoder], None]
+    mutate: Callable[[Patch], None], claim: Callable[[ParallelDecoder], None]
 ) -> None:
-    check(open_model())
+    claim(open_model())
     torch.manual_seed(1729)
     with pytest.MonkeyPatch.context() as patch:
         mutate(patch)
         with pytest.raises(AssertionError):
-            check(open_model())
+            claim(open_model())
 
 
-def test_every_check_has_a_mutation() -> None:
-    broken = {check for _, check in MUTATIONS}
-    assert broken == {*lanes.CHECKS, *notes.CHECKS, *execution.CHECKS}
+def test_every_mechanism_has_a_mutation() -> None:
+    marked = {claim for module in (lanes, notes, execution) for claim in mechanisms_of(module)}
+    assert marked == {claim for _, claim in MUTATIONS}
 
 
 def test_an_output_map_that_does_not_start_at_zero_breaks_the_untrained_equality() -> None:
@@ -141,7 +148,7 @@ def test_an_output_map_that_does_not_start_at_zero_breaks_the_untrained_equality
     tokens = torch.randint(96, (1, 12))
     with torch.no_grad():
         prompt = model.read_prompt(tokens)
-        plans = lanes.plan_of(model, tokens, torch.tensor([12]))
+        plans = plan_of(model, tokens, torch.tensor([12]))
         before = model.open_lanes(prompt, plans).h_BKD
         assert torch.equal(before[:, 0], before[:, 1]), "untrained lanes are equal"
         model.lane_layers[0].plan_kv.o_proj.weight.fill_(0.1)

@@ -95,7 +95,9 @@ def test_an_ended_lane_publishes_nothing_and_its_earlier_notes_stay() -> None:
     assert window.readable_BKQ[0, 0].tolist() == [True, True, True, True, False, True]
 
 
-def check_self_only_closes_every_sibling_path(model: ParallelDecoder) -> None:
+@pytest.mark.mechanism
+@pytest.mark.paper("§7.1", "Table 3")
+def test_self_only_closes_every_sibling_path_and_keeps_its_own(model: ParallelDecoder) -> None:
     tokens, lengths = prompts(model)
     plans = plan_of(model, tokens, lengths)
     own = visibility_table(NotesCondition.SELF_ONLY, 3)
@@ -110,7 +112,9 @@ def check_self_only_closes_every_sibling_path(model: ParallelDecoder) -> None:
     assert not torch.allclose(before, without), "a lane does read its own notes"
 
 
-def check_no_dynamic_equals_an_empty_bus(model: ParallelDecoder) -> None:
+@pytest.mark.mechanism
+@pytest.mark.paper("§7.3")
+def test_removing_all_notes_equals_an_empty_bus(model: ParallelDecoder) -> None:
     tokens, lengths = prompts(model)
     plans = plan_of(model, tokens, lengths)
     lanes = lane_tokens(model, 2, blocks=2)
@@ -120,7 +124,9 @@ def check_no_dynamic_equals_an_empty_bus(model: ParallelDecoder) -> None:
     torch.testing.assert_close(without, plain, atol=1e-5, rtol=1e-5)  # blocks against one call
 
 
-def check_the_payload_is_the_codes_and_nothing_else(model: ParallelDecoder) -> None:
+@pytest.mark.mechanism
+@pytest.mark.paper("§3.5", "Eq. 5")
+def test_the_payload_is_the_codes_and_nothing_else(model: ParallelDecoder) -> None:
     """Whatever a lane's state was, equal codes are an equal message, bit for bit."""
     h = torch.randn(2, 3, 32)
     everyone = torch.ones(2, 3, dtype=torch.bool)
@@ -129,28 +135,6 @@ def check_the_payload_is_the_codes_and_nothing_else(model: ParallelDecoder) -> N
     assert torch.equal(wrote.codes_BKM, nudged.codes_BKM)
     assert torch.equal(wrote.vectors_BKE, nudged.vectors_BKE)
     assert torch.equal(wrote.vectors_BKE, model.note_writer.vq.decode(wrote.codes_BKM))
-
-
-CHECKS = [
-    check_self_only_closes_every_sibling_path,
-    check_no_dynamic_equals_an_empty_bus,
-    check_the_payload_is_the_codes_and_nothing_else,
-]
-
-
-@pytest.mark.paper("§7.1", "Table 3")
-def test_self_only_closes_every_sibling_path_and_keeps_its_own(model: ParallelDecoder) -> None:
-    check_self_only_closes_every_sibling_path(model)
-
-
-@pytest.mark.paper("§7.3")
-def test_removing_all_notes_equals_an_empty_bus(model: ParallelDecoder) -> None:
-    check_no_dynamic_equals_an_empty_bus(model)
-
-
-@pytest.mark.paper("§3.5", "Eq. 5")
-def test_the_payload_is_the_codes_and_nothing_else(model: ParallelDecoder) -> None:
-    check_the_payload_is_the_codes_and_nothing_else(model)
 
 
 @pytest.mark.paper("§3.5", "Eq. 5", "Table 4")
@@ -181,5 +165,5 @@ def test_gradients_pass_straight_through_to_the_writer() -> None:
     written = torch.randn(1, 2, 12, requires_grad=True)
     weight = torch.randn(1, 2, 12)
     (vq(written).vectors_BKE * weight).sum().backward()
-    assert torch.equal(written.grad, weight)
+    assert written.grad is not None and torch.equal(written.grad, weight)
     assert vq.codebooks.grad is None

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from pdt.errors import BindingMismatch, CorruptFile, UsageError
-from pdt.generation.loop import start
+from pdt.generation.loop import Generation, start
+from pdt.generation.settings import GenerationSettings
 from pdt.generation.trace import (
     continue_from,
     differences,
@@ -15,6 +16,8 @@ from pdt.generation.trace import (
     save_trace,
     trace_of,
 )
+from pdt.model.pdt import ParallelDecoder
+from pdt.tokenizer import StudentTokenizer
 from tests.conftest import open_model
 from tests.support.generations import (
     BLOCK,
@@ -28,7 +31,9 @@ from tests.support.generations import (
 )
 
 
-def traced(tmp_path: Path, *interventions: str, settings=SAMPLED):
+def traced(
+    tmp_path: Path, *interventions: str, settings: GenerationSettings = SAMPLED
+) -> tuple[ParallelDecoder, StudentTokenizer, Generation]:
     model, tokenizer = text_model(), byte_tokenizer()
     generation = start(
         model,
@@ -59,7 +64,9 @@ def test_a_replay_is_the_original_token_for_token(
 
 @pytest.mark.parametrize("settings", [SETTINGS, SAMPLED], ids=["greedy", "sampled"])
 @pytest.mark.parametrize("block", [0, 1, 3, 4])
-def test_continuing_without_a_change_is_the_original(tmp_path: Path, block: int, settings) -> None:
+def test_continuing_without_a_change_is_the_original(
+    tmp_path: Path, block: int, settings: GenerationSettings
+) -> None:
     model, tokenizer, original = traced(tmp_path, settings=settings)
     again = continue_from(model, load_trace(tmp_path / "trace.json"), block, [], tokenizer)
     run(again)

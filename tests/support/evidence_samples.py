@@ -3,6 +3,7 @@
 from pdt.evaluation.lines.document import HeldOutChoice, HeldOutDocument, HeldOutFact
 from pdt.evaluation.lines.judgments import LaneFacts
 from pdt.evaluation.lines.written import Written, WrittenLane
+from pdt.terms import Split
 
 IDENTITY = (0, 1, 2)
 CHOICE = HeldOutChoice(
@@ -36,7 +37,7 @@ def document(name: str = "r0", *, choices: tuple[HeldOutChoice, ...] = ()) -> He
 
     return HeldOutDocument(
         record_id=name,
-        split="test",
+        split=Split.TEST,
         family_key=name,
         category="sieges",
         teacher="hand",
@@ -56,8 +57,12 @@ def judged(
     false: list[list[int]] | None = None,
 ) -> LaneFacts:
     nothing = [[0] * 4 for _ in range(3)]
-    return LaneFacts(
-        stated_KF=stated, mentioned_KF=mentioned or stated, hard_negative_KF=false or nothing
+    return LaneFacts.model_validate(
+        {
+            "stated_KF": stated,
+            "mentioned_KF": mentioned or stated,
+            "hard_negative_KF": false or nothing,
+        }
     )
 
 

@@ -10,8 +10,10 @@ from torch.distributed.tensor import Shard, distribute_tensor
 
 from pdt.errors import Followed, PdtError, TrainingStopped
 from pdt.model.pieces import lay_out, read_rows, write_rows, write_tensors
+from pdt.objective.total import total_loss
 from pdt.training import engine
 from pdt.training.loop import Trainer
+from pdt.training.optimizer import local
 from pdt.training.ranks import Ranks
 
 
@@ -71,7 +73,7 @@ def writes_the_file_of_one_process(ranks: Ranks, place: Path) -> None:
     assert torch.equal(load_file(place / "two")["bank"], whole["bank"])
     for name, rows in read_rows(place / "one", sharded).items():
         mine = sharded[name]
-        assert torch.equal(engine.local(rows), engine.local(mine)), name
+        assert torch.equal(local(rows), local(mine)), name
 
 
 def a_loss_that_is_not_finite_on_one_rank_stops_both(ranks: Ranks, place: Path) -> None:
@@ -82,9 +84,9 @@ def a_loss_that_is_not_finite_on_one_rank_stops_both(ranks: Ranks, place: Path) 
     mine.mkdir()
     shards, config = corpus(mine, block_tokens=32)
     trainer = Trainer(random_model(config, seed=0), shards, place / "run", ranks=ranks)
-    total_loss = engine.total_loss
+    patch = pytest.MonkeyPatch()
     if ranks.rank == 1:
-        engine.total_loss = lambda *rest: total_loss(*rest) * torch.nan
+        patch.setattr(engine, "total_loss", lambda *rest: total_loss(*rest) * torch.nan)
     with pytest.raises(PdtError if ranks.first else Followed) as stop:
         trainer.train()
     assert not isinstance(stop.value, TrainingStopped)

@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -82,9 +83,12 @@ def test_what_lies_before_the_place_is_not_decoded(
 ) -> None:
     read: list[Path] = []
     decode = Shard.rows
-    monkeypatch.setattr(
-        Shard, "rows", lambda self, **how: read.append(self.path) or decode(self, **how)
-    )
+
+    def watched(self: Shard, **how: Any) -> Any:
+        read.append(self.path)
+        return decode(self, **how)
+
+    monkeypatch.setattr(Shard, "rows", watched)
     assert len(shards.shards) == 3
     assert len(list(shards.batches(1, seed=5, skip=19))) == 1
     assert len(read) == 1

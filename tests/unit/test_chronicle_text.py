@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from html.parser import HTMLParser
 from importlib import resources
+from pathlib import Path
 
 import pytest
 
@@ -23,6 +24,7 @@ from pdt.errors import ConfigError, PdtError, UsageError
 from pdt.provenance import sha256_json
 from pdt.sources.bundle import read_bundle, write_bundle
 from pdt.terms import Split
+from pdt.tokenizer import load_tokenizer
 
 NANO = SIZES["nano"]
 PRINT_DIGEST = """
@@ -211,7 +213,9 @@ def test_the_html_and_the_wikitext_say_what_the_article_says(
 
 
 @pytest.mark.paper("§4.1")
-def test_a_chronicle_source_is_an_immutable_bundle_like_any_other(tmp_path, documents) -> None:
+def test_a_chronicle_source_is_an_immutable_bundle_like_any_other(
+    tmp_path: Path, documents: list[ChronicleDocument]
+) -> None:
     source = documents[0].source
     where = write_bundle(tmp_path, source.bundle, source.raw)
     assert read_bundle(where) == source.bundle
@@ -226,7 +230,8 @@ def test_the_tokenizer_in_the_package_is_what_the_command_makes() -> None:
     assert build_tokenizer(texts, most=2048) == build_tokenizer(texts, most=2048)
     with pytest.raises(UsageError, match=r"Raise trunk\.shape\.vocabulary"):
         build_tokenizer(texts, most=500)
-    assert nano_meter().tokenizer.vocabulary <= load_config("nano").trunk.shape.vocabulary
+    nano = load_config("nano")
+    assert load_tokenizer(nano.records.tokenizer).vocabulary <= nano.trunk.shape.vocabulary
 
 
 @pytest.mark.slow
@@ -262,8 +267,8 @@ def test_with_cues_first_a_fact_is_told_behind_its_cue_by_its_doer_in_full() -> 
         texts = [taught.article.text, *(s.text for s in taught.answer.sections)]
         for fact in facts:
             doer = document.world.parties[fact.party].full
-            told = f"s for the {fact.deed.cue}, {doer} "
-            assert [text.count(told) for text in texts].count(1) == 2
+            sentence = f"s for the {fact.deed.cue}, {doer} "
+            assert [text.count(sentence) for text in texts].count(1) == 2
         for plan, section in zip(taught.answer.plans, taught.answer.sections, strict=True):
             told = [
                 text.split()[0]

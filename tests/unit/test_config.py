@@ -96,4 +96,4 @@ def test_a_missing_file_is_a_usage_error(tmp_path: Path) -> None:
 
 def test_the_tree_is_frozen() -> None:
     with pytest.raises(ValidationError):
-        load_config("tiny").lanes.count = 2  # type: ignore[misc]
+        load_config("tiny").lanes.count = 2

@@ -77,7 +77,8 @@ def test_a_killed_compile_resumes_to_the_same_bytes(
         "    source, out, workers = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[4])\n"
         "    compile_corpus([source], out, config, workers=workers)\n"
     )
-    command = [sys.executable, script, source, out, config.model_dump_json(), str(workers)]
+    given = (script, source, out, config.model_dump_json(), workers)
+    command = [sys.executable, *map(str, given)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE)
     while not (out / "shard-00002.json").exists():
         assert process.poll() is None, "it ended before it could be killed"
@@ -283,7 +284,8 @@ def test_memory_does_not_grow_with_the_number_of_documents(
         "compile_corpus([Path(sys.argv[1])], Path(sys.argv[2]), config, progress=note)\n"
         "print(peaks[24], peaks[-1])\n"
     )
-    command = [sys.executable, "-c", script, source, tmp_path / "out", config.model_dump_json()]
+    given = (source, tmp_path / "out", config.model_dump_json())
+    command = [sys.executable, "-c", script, *map(str, given)]
     run = subprocess.run(command, capture_output=True, text=True, check=True)
     early, late = map(int, run.stdout.split())
     assert late - early < 12, f"{early} MB after 200 documents, {late} MB after 1,200"

@@ -35,7 +35,7 @@ def article(
     one_work: bool = False,
     publisher: str = "Yale University Press",
     extra: str = "",
-    **meta: str,
+    **meta: Any,
 ) -> bytes:
     """An article that meets every requirement, unless an argument breaks one."""
     count = 0
@@ -150,7 +150,7 @@ def test_each_requirement_rejects_alone(
 
 
 def test_an_event_that_ended_exactly_long_enough_ago_passes(tmp_path: Path) -> None:
-    given = {"event_end_year": 2001, "event_end_date": "2001-11-15"}
+    given: dict[str, Any] = {"event_end_year": 2001, "event_end_date": "2001-11-15"}
     assert failed(verdict_of(tmp_path, article(), **given)) == set()
     assert failed(verdict_of(tmp_path, article(), event_end_year=-480)) == set()
 

@@ -2,6 +2,8 @@
 
 import socket
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from fastapi import Request
@@ -21,7 +23,7 @@ class Asked(BaseModel):
     words: int
 
 
-def small_app(**options: object):
+def small_app(**options: Any) -> Any:
     app = new_app("test", package="pdt.web")
 
     @app.post("/v1/echo")
@@ -133,7 +135,7 @@ def test_each_key_has_a_holder_and_a_browsers_password_is_a_key(locked: Site) ->
     assert holder("Basic YW5uYTphLWtleS1vZi1zb21lLWxlbmd0aA==") == "key-0"
 
 
-def test_another_host_needs_a_key(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_host_needs_a_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PDT_API_KEY", raising=False)
     for host in ("0.0.0.0", "::", "192.0.2.1", "pdt.example"):
         with pytest.raises(UsageError, match="PDT_API_KEY"):
