@@ -1,12 +1,21 @@
 """What prose could get wrong, a check keeps right."""
 
-import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
-from tools import generate_docs
-from tools.generate_docs import LABELS, NOT_YET, PAPER, PASSAGES, Row, UnknownPassage
+from tools import generate_docs, paper_map
+from tools.generate_docs import PAPER
+from tools.paper_map import Row
+from tools.passages import (
+    LABELS,
+    NOT_YET,
+    PASSAGES,
+    UnknownPassage,
+    numbers_of_paper,
+    paper_problems,
+)
 
 from pdt.config import load_config
 from pdt.generation.interventions import INTERVENTION_FORMS
@@ -34,6 +43,14 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
+@cache
+def names_of_tests() -> set[str]:
+    """Every test and every file of tests."""
+    files = list((ROOT / "tests").rglob("test_*.py"))
+    text = "".join(path.read_text(encoding="utf-8") for path in files)
+    return {path.stem for path in files} | set(re.findall(r"^def (test_\w+)", text, flags=re.M))
+
+
 def test_generated_pages_are_what_the_code_says_now() -> None:
     assert generate_docs.drift() == [], "run `make docs`"
 
@@ -54,7 +71,7 @@ def test_a_page_without_a_place_for_the_verdict_is_refused() -> None:
 
 
 def test_every_implemented_equation_table_and_figure_has_code_and_a_test() -> None:
-    assert generate_docs.map_problems(generate_docs.build_map()) == []
+    assert paper_map.map_problems(paper_map.build_map(ROOT)) == []
 
 
 def test_what_is_not_yet_implemented_is_a_passage_of_the_paper() -> None:
@@ -68,15 +85,15 @@ def test_a_passage_without_code_or_test_is_reported_and_a_stale_not_yet_too(
     monkeypatch.setitem(NOT_YET, "Eq. 2", "an issue to come")
     whole = Row({"src/pdt/a.py"}, {("tests/test_a.py", "test_a")})
     rows = {passage: whole for passage in PASSAGES if passage not in NOT_YET}
-    assert generate_docs.map_problems(rows) == []
-    assert generate_docs.map_problems(rows | {"Eq. 5": Row(tests=whole.tests)}) == [
+    assert paper_map.map_problems(rows) == []
+    assert paper_map.map_problems(rows | {"Eq. 5": Row(tests=whole.tests)}) == [
         "Eq. 5 is named by no `Paper:` line in src/pdt"
     ]
-    assert generate_docs.map_problems(rows | {"Eq. 5": Row(code=whole.code)}) == [
+    assert paper_map.map_problems(rows | {"Eq. 5": Row(code=whole.code)}) == [
         "Eq. 5 is named by no @pytest.mark.paper in tests"
     ]
     for passage in NOT_YET:
-        assert generate_docs.map_problems(rows | {passage: whole}) == [
+        assert paper_map.map_problems(rows | {passage: whole}) == [
             f"{passage} has code now: remove it from NOT_YET"
         ]
 
@@ -89,20 +106,20 @@ def test_the_map_reads_docstrings_and_markers_and_refuses_a_passage_the_paper_la
     tests.parent.mkdir()
     code.write_text('"""A.\n\nPaper: §3.1 to §3.3,\nTable 4 (part).\n\nNot Eq. 1.\n"""\n')
     tests.write_text('import pytest\n\n@pytest.mark.paper("Eq. 5")\ndef test_b(): ...\n')
-    rows = generate_docs.build_map(tmp_path)
+    rows = paper_map.build_map(tmp_path)
     named = {passage for passage, row in rows.items() if row.code}
     assert named == {"§3.1", "§3.2", "§3.3", "Table 4"}
     assert rows["Eq. 5"].tests == {("tests/test_a.py", "test_b")}
     code.write_text('"""Paper: Eq. 11."""\n')
     with pytest.raises(UnknownPassage, match=r"src/pdt/a\.py names Eq\. 11"):
-        generate_docs.build_map(tmp_path)
+        paper_map.build_map(tmp_path)
 
 
 def test_check_exits_one_on_drift(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert generate_docs.main(["--check"]) == 0
-    monkeypatch.setitem(generate_docs.PASSAGES, "Eq. 2", "another name")
+    monkeypatch.setitem(PASSAGES, "Eq. 2", "another name")
     assert generate_docs.main(["--check"]) == 1
     assert "make docs" in capsys.readouterr().err
 
@@ -110,13 +127,13 @@ def test_check_exits_one_on_drift(
 @pytest.mark.skipif(not PAPER.is_file(), reason="the paper's source is not beside the repository")
 def test_passages_are_numbered_and_named_as_the_paper_does() -> None:
     tex = PAPER.read_text(encoding="utf-8")
-    assert generate_docs.paper_problems(tex) == []
-    passages, labels = generate_docs.numbers_of_paper(tex)
+    assert paper_problems(tex) == []
+    passages, labels = numbers_of_paper(tex)
     assert len(passages) == len(PASSAGES)
     # A label is either checked here or that of a section, whose title is checked.
     assert {label for label in labels if not label.startswith("sec:")} <= set(LABELS)
     dropped = tex.replace(r"\nonumber", "", 1)
-    assert generate_docs.paper_problems(dropped), "an extra equation number goes unnoticed"
+    assert paper_problems(dropped), "an extra equation number goes unnoticed"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
@@ -141,12 +158,8 @@ def test_no_page_names_a_place_on_somebodys_machine(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_test_that_a_page_names_exists(page: Path) -> None:
-    real = {path.stem for path in (ROOT / "tests").rglob("test_*.py")}
-    for path in (ROOT / "tests").rglob("test_*.py"):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        real |= {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
     named = set(re.findall(r"`(test_\w+)`", page.read_text(encoding="utf-8")))
-    assert named <= real, named - real
+    assert named <= names_of_tests(), named - names_of_tests()
 
 
 def rows_of(page: str) -> list[list[str]]:

@@ -1,7 +1,7 @@
 """Products of a few rows with a large weight, at the memory's speed.
 
 One rule chooses: on a CPU, in fp32, without autograd, for at most `FEW_ROWS` rows the compiled
-kernel reads each weight once; otherwise torch does it (docs/decisions/0003-kernels.md).
+kernel reads each weight once; otherwise torch does it (docs/decisions/kernels.md).
 """
 
 import torch
