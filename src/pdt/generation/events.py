@@ -71,6 +71,18 @@ class Barrier:
 
 
 @dataclass(frozen=True)
+class Intervened:
+    """Someone has put further edits in force, between a barrier and the block after it."""
+
+    document: int
+    block: int
+    """The first block that is written under them."""
+    lane_at_position: tuple[int, ...]
+    valid_nodes: tuple[tuple[int, ...], ...]
+    may_read: tuple[tuple[bool, ...], ...]
+
+
+@dataclass(frozen=True)
 class LaneFinished:
     """A lane has ended; it stays a masked row."""
 
@@ -115,7 +127,7 @@ class Done:
     ledger: Ledger
 
 
-Event = PlanReady | Round | Barrier | LaneFinished | Done
+Event = PlanReady | Round | Barrier | Intervened | LaneFinished | Done
 
 
 def as_json(event: Event) -> dict[str, Any]:
@@ -134,6 +146,7 @@ _KINDS = {
     PlanReady: "plan",
     Round: "round",
     Barrier: "barrier",
+    Intervened: "intervened",
     LaneFinished: "lane_finished",
     Done: "done",
 }

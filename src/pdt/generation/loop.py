@@ -4,8 +4,8 @@ Paper: §3.6, Fig. 3, Eq. 1.
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -18,6 +18,7 @@ from pdt.generation.events import (
     Done,
     Event,
     FinishReason,
+    Intervened,
     LaneFinished,
     LaneToken,
     Note,
@@ -27,9 +28,9 @@ from pdt.generation.events import (
 from pdt.generation.interventions import Intervention, edited_bus, fitted_to
 from pdt.generation.lane import Continuations, LaneWriter
 from pdt.generation.ledger import Ledger, count_memory, count_work
+from pdt.generation.rounds import Advanced, RoundAsked, rounds_alone
 from pdt.generation.settings import GenerationSettings
-from pdt.model.gated_read import ReadMemory
-from pdt.model.kernels.round import rounds_of
+from pdt.model.kernels.round import Notes
 from pdt.model.pdt import Frontier, ParallelDecoder, Prompt
 from pdt.model.planner import PlanSet
 from pdt.notes.bus import NotesBus
@@ -57,43 +58,62 @@ class Generation:
     """The prompts, where they have been read below the fork already."""
 
     def events(self) -> Iterator[Event]:
-        """Run to the end. Autograd is off inside, and untouched between two events."""
-        running = self._run()
+        """Run to the end, alone. Autograd is off inside, and untouched between two events."""
+        running, answer_to = self.run(), rounds_alone(self.model)
+        answer: Advanced | None = None
         while True:
             with torch.inference_mode():
-                event = next(running, None)
-            if event is None:
-                return
-            yield event
+                try:
+                    said = running.send(answer)
+                except StopIteration:
+                    return
+                answer = answer_to(said) if isinstance(said, RoundAsked) else None
+            if not isinstance(said, RoundAsked):
+                yield said
 
-    def _run(self) -> Iterator[Event]:
+    def intervene(self, added: Sequence[Intervention]) -> None:
+        """Further edits, between a barrier and the block after it; in force from there on."""
+        block = len(self.bus.blocks)
+        later = [replace(edit, from_block=max(edit.from_block, block)) for edit in added]
+        self.interventions += fitted_to(later, self.model)
+        self._edited = True
+
+    def run(self) -> Generator[Event | RoundAsked, Advanced | None]:
+        """The loop. Whoever runs it answers each round that it asks for, under inference mode."""
         # 1. Read the prompt once, plan once, open the lanes.
         self._started = time.perf_counter()
+        self._edited = False
         frontier = self._open()
         yield from self._plan_events()
-        h_BKD = frontier.h_BKD
+        with self.ledger.timed("decode"):
+            logits_BKV = self.model.logits(frontier.h_BKD[:, :, None])[:, :, 0]
         may_read, notes = self._reads(0)
         while True:
             # 2. One token a lane from the distributions of one grouped forward.
-            with self.ledger.timed("decode"):
-                logits_BK1V = self.model.logits(h_BKD[:, :, None])
             with self.ledger.timed("sample"):
-                tokens_BK, taken, finished = self._choose(logits_BK1V)
+                tokens_BK, taken, finished = self._choose(logits_BKV)
             yield Round(self.ledger.rounds - 1, taken)
             yield from finished
             if not self._writing():
                 break
             with self.ledger.timed("decode"):
-                h_BKD = self._round(tokens_BK[:, :, None], notes)[:, :, 0]
+                advanced = yield RoundAsked(frontier, tokens_BK[:, :, None], notes)
+            assert advanced is not None
+            logits_BKV = advanced.logits_BKV
             # 3. At a block's end all lanes publish together; only then does the next block begin.
             if frontier.written % self.model.config.lanes.block_tokens == 0:
                 with self.ledger.timed("barrier"):
                     block = len(self.bus.blocks)
-                    self._commit(h_BKD, frontier.written)
+                    self._commit(advanced.h_BKD, frontier.written)
                     self._edit_plans(frontier, block + 1)
                     may_read, notes = self._reads(block + 1)
-                    barrier = self._barrier_event(block, h_BKD, may_read)
+                    barrier = self._barrier_event(block, advanced.h_BKD, may_read)
                 yield barrier
+                if self._edited:
+                    self._edited = False
+                    self._edit_plans(frontier, block + 1)
+                    may_read, notes = self._reads(block + 1)
+                    yield from self._intervened(block + 1, may_read)
             if self.should_stop():
                 yield from self._interrupt()
                 break
@@ -116,23 +136,22 @@ class Generation:
             plans = self._edited_plans(0)
         with self.ledger.timed("prefill"):
             frontier = self.model.open_lanes(prompt, plans, suffix_tokens=self.settings.max_tokens)
-            self._round = rounds_of(self.model, frontier)
         self._read_plans = plans
         count_work(self.ledger, self.model, len(self.prompts))
         return frontier
 
     def _choose(
-        self, logits_BK1V: Tensor
+        self, logits_BKV: Tensor
     ) -> tuple[Tensor, tuple[LaneToken, ...], list[LaneFinished]]:
         """Every lane still writing takes one token; a finished row is fed its last one, masked."""
         self.ledger.rounds += 1
         taken: list[LaneToken] = []
         finished: list[LaneFinished] = []
-        tokens_BK = torch.zeros(logits_BK1V.shape[:2], dtype=torch.long)
+        tokens_BK = torch.zeros(logits_BKV.shape[:2], dtype=torch.long)
         for document, row in enumerate(self.writers):
             for lane, writer in enumerate(row):
                 if writer.reason is None:
-                    text = writer.take(logits_BK1V[document, lane, 0])
+                    text = writer.take(logits_BKV[document, lane])
                     taken.append(LaneToken(document, lane, writer.tokens[-1], text))
                     if len(writer.tokens) == 1:
                         self.ledger.first_token_seconds[document][lane] = (
@@ -149,7 +168,7 @@ class Generation:
         note = self.model.write_notes(h_BKD, torch.tensor(complete, device=self.model.device))
         self.bus = self.bus.commit(len(self.bus.blocks), note)
 
-    def _reads(self, block: int) -> tuple[Tensor, list[ReadMemory] | None]:
+    def _reads(self, block: int) -> tuple[Tensor, Notes]:
         """The table and the notes for one block, as the interventions in force leave them."""
         config = self.model.config
         may_read = visibility_table(config.notes.condition, config.lanes.count)
@@ -191,13 +210,25 @@ class Generation:
         return LaneFinished(document, lane, writer.reason, len(writer.tokens), writer.finish())
 
     def _plan_events(self) -> Iterator[PlanReady]:
-        order = self._read_plans.lane_at_position.tolist()
-        valid = self._read_plans.valid_BKN.tolist()
+        order, nodes = self._order_and_nodes()
         for document, prompt in enumerate(self.prompts):
-            nodes = tuple(
-                tuple(n for n, exists in enumerate(lane) if exists) for lane in valid[document]
-            )
-            yield PlanReady(document, len(prompt), tuple(order[document]), nodes)
+            yield PlanReady(document, len(prompt), order[document], nodes[document])
+
+    def _intervened(self, block: int, may_read_KK: Tensor) -> Iterator[Intervened]:
+        order, nodes = self._order_and_nodes()
+        table = _as_tuples(may_read_KK)
+        for document in range(len(self.prompts)):
+            yield Intervened(document, block, order[document], nodes[document], table)
+
+    def _order_and_nodes(self) -> tuple[list[tuple[int, ...]], list[tuple[tuple[int, ...], ...]]]:
+        """By document: which lane stands where, and by lane which plan nodes exist."""
+        plans = self._read_plans
+        order = [tuple(lanes) for lanes in plans.lane_at_position.tolist()]
+        nodes = [
+            tuple(tuple(n for n, exists in enumerate(lane) if exists) for lane in document)
+            for document in plans.valid_BKN.tolist()
+        ]
+        return order, nodes
 
     def _barrier_event(self, block: int, h_BKD: Tensor, may_read_KK: Tensor) -> Barrier:
         plans = self._read_plans
@@ -215,7 +246,7 @@ class Generation:
             for lane in range(self.bus.lanes)
             if committed.published_BK[document, lane]
         )
-        return Barrier(block, notes, tuple(tuple(row) for row in may_read_KK.tolist()))
+        return Barrier(block, notes, _as_tuples(may_read_KK))
 
     def _documents(self) -> tuple[DocumentResult, ...]:
         order = self._read_plans.lane_at_position.tolist()
@@ -301,3 +332,7 @@ def _check_lengths(
                 f"The prompt of document {document} has a token outside the vocabulary of "
                 f"{shape.vocabulary}. Is it of this model's tokenizer?"
             )
+
+
+def _as_tuples(may_read_KK: Tensor) -> tuple[tuple[bool, ...], ...]:
+    return tuple(tuple(row) for row in may_read_KK.tolist())

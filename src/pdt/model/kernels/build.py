@@ -38,9 +38,9 @@ def library() -> ctypes.CDLL | None:
     pointer, size = ctypes.c_void_p, ctypes.c_long
     compiled.pdt_rows_linear.argtypes = [*[pointer] * 3, *[size] * 4, ctypes.c_int]
     compiled.pdt_rows_linear.restype = None
-    compiled.pdt_round.argtypes = [pointer, pointer, size, size]
+    compiled.pdt_round.argtypes = [pointer, pointer]
     compiled.pdt_round.restype = None
-    compiled.pdt_round_scratch.argtypes = [pointer, size, size]
+    compiled.pdt_round_scratch.argtypes = [pointer]
     compiled.pdt_round_scratch.restype = size
     return compiled
 

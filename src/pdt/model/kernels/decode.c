@@ -6,7 +6,9 @@
  * keep their sums in registers, and a whole round is one call: the layer of model/layer.py, step by step.
  * tests/parity/test_kernels.py holds it equal to that file.
  *
- * Rows are lane-major, [K][B][width]: a shared weight sees K*B rows, a lane's own weight its B rows.
+ * Rows are lane-major, [K][B][width]: a shared weight sees K*B rows, a lane's own weight its B rows. A row's
+ * arithmetic does not depend on the rows beside it, and each document brings caches, plan, notes and length
+ * of its own: documents may come and go between rounds, and each is written as it would be alone.
  */
 #include <limits.h>
 #include <linux/futex.h>
@@ -197,30 +199,45 @@ typedef struct {
     long outs, ins, groups, rank; /* groups 1: one weight for all lanes; K: each lane its own */
 } linear;
 
-typedef struct { /* Plan-KV or SNC: a gated read of a small memory */
+typedef struct { /* Plan-KV or SNC: a gated read of a small memory, which each document has its own of */
     linear q, o;
-    const float *k, *v;            /* [B][K][heads][slots][outs / heads] */
-    const unsigned char *readable; /* [B][K][slots] */
-    long slots, heads;             /* no slots: no read */
+    long heads;
+} gated_read;
+
+typedef struct {
+    const float *k, *v;            /* [K][heads][slots][outs / heads] */
+    const unsigned char *readable; /* [K][slots] */
+    long slots;                    /* none: no read */
     float gate;
     int pad;
-} gated_read;
+} memory;
+
+typedef enum { PLAN, NOTES } memory_kind;
+
+typedef struct { /* what one document holds of one layer */
+    const float *prompt_k, *prompt_v; /* [prompt_lanes][G][prompt_tokens][X] */
+    float *suffix_k, *suffix_v;       /* [K][G][capacity][X] */
+    memory read[2];
+} held;
 
 typedef struct {
     linear q, k, v, o, gate, up, down;
     const float *input_norm, *post_norm, *q_norm, *k_norm; /* [groups][width] */
-    const float *prompt_k, *prompt_v;                      /* [B][prompt_lanes][G][prompt_tokens][X] */
-    float *suffix_k, *suffix_v;                            /* [B][K][G][capacity][X] */
+    const held *const *held;                               /* [B] */
     long groups, prompt_lanes;                             /* 1: shared by all lanes; K: each its own */
-    gated_read plan, notes;
+    gated_read read[2];
 } layer;
 
 typedef struct {
+    long prompt_tokens, prompt_length, capacity, written; /* prompt_tokens is the padded length */
+    const float *cos, *sin;                               /* [capacity][X] */
+} document;
+
+typedef struct {
     long documents, lanes, width, query_heads, kv_heads, head_width, feed_forward;
-    long prompt_tokens, capacity, written, layers, rank;
-    const long *prompt_lengths; /* [B] */
-    const float *cos, *sin;     /* [B][capacity][X] */
-    float *h;                   /* [K][B][width], in and out */
+    long layers, rank, widest, longest; /* the widest row, and the most that one query scores */
+    const document *const *document;    /* [B] */
+    float *h;                           /* [K][B][width], in and out */
     float *scratch;
     float eps;
     int threads;
@@ -337,69 +354,77 @@ static void attend(const round_of *c, const layer *l, const worker *t, float *q,
     long X = c->head_width, G = c->kv_heads, share = c->query_heads / G;
     long g = item % G, row = item / G, lane = row / c->documents, b = row % c->documents;
     long group = l->groups == 1 ? 0 : lane;
-    long angle = (b * c->capacity + c->written) * X;
-    const float *cos = c->cos + angle, *sin = c->sin + angle;
+    const document *doc = c->document[b];
+    const held *own = l->held[b];
+    const float *cos = doc->cos + doc->written * X, *sin = doc->sin + doc->written * X;
     float *key = k + (row * G + g) * X;
     if (l->k_norm) rms_norm(key, key, l->k_norm + group * X, c->eps, X);
     turn(key, cos, sin, X);
-    long own = ((b * c->lanes + lane) * G + g) * c->capacity;
-    memcpy(l->suffix_k + (own + c->written) * X, key, X * sizeof(float));
-    memcpy(l->suffix_v + (own + c->written) * X, v + (row * G + g) * X, X * sizeof(float));
-    long shared = (b * l->prompt_lanes + (l->prompt_lanes == 1 ? 0 : lane)) * G + g;
-    const float *pk = l->prompt_k + shared * c->prompt_tokens * X;
-    const float *pv = l->prompt_v + shared * c->prompt_tokens * X;
-    long prompt = c->prompt_lengths[b], suffix = c->written + 1;
+    long first = (lane * G + g) * doc->capacity * X;
+    float *sk = own->suffix_k + first, *sv = own->suffix_v + first;
+    memcpy(sk + doc->written * X, key, X * sizeof(float));
+    memcpy(sv + doc->written * X, v + (row * G + g) * X, X * sizeof(float));
+    long shared = ((l->prompt_lanes == 1 ? 0 : lane) * G + g) * doc->prompt_tokens * X;
+    const float *pk = own->prompt_k + shared, *pv = own->prompt_v + shared;
+    long prompt = doc->prompt_length, suffix = doc->written + 1;
     for (long j = g * share; j < (g + 1) * share; j++) {
         float *query = q + (row * c->query_heads + j) * X, *sum = out + (row * c->query_heads + j) * X;
         float *s = t->scores, scale = 1.0f / sqrtf((float)X);
         if (l->q_norm) rms_norm(query, query, l->q_norm + group * X, c->eps, X);
         turn(query, cos, sin, X);
         for (long i = 0; i < prompt; i++) s[i] = dot(query, pk + i * X, X) * scale;
-        for (long i = 0; i < suffix; i++) s[prompt + i] = dot(query, l->suffix_k + (own + i) * X, X) * scale;
+        for (long i = 0; i < suffix; i++) s[prompt + i] = dot(query, sk + i * X, X) * scale;
         softmax(s, prompt + suffix);
         memset(sum, 0, X * sizeof(float));
         for (long i = 0; i < prompt; i++) add_scaled(sum, pv + i * X, s[i], X);
-        for (long i = 0; i < suffix; i++) add_scaled(sum, l->suffix_v + (own + i) * X, s[prompt + i], X);
+        for (long i = 0; i < suffix; i++) add_scaled(sum, sv + i * X, s[prompt + i], X);
     }
 }
 
 /* Whether a lane of a document may read anything: if not, its read is exactly nothing. */
-static float opened(const round_of *c, const gated_read *m, long row) {
-    long lane = row / c->documents, b = row % c->documents;
-    const unsigned char *readable = m->readable + (b * c->lanes + lane) * m->slots;
-    for (long s = 0; s < m->slots; s++)
-        if (readable[s]) return m->gate;
+static float opened(const round_of *c, const layer *l, memory_kind kind, long row) {
+    const memory *own = &l->held[row % c->documents]->read[kind];
+    const unsigned char *readable = own->readable + row / c->documents * own->slots;
+    for (long s = 0; s < own->slots; s++)
+        if (readable[s]) return own->gate;
     return 0.0f;
 }
 
-static void read_head(const round_of *c, const gated_read *m, const worker *t, const float *q, float *out,
-                      long item) {
+static void read_head(const round_of *c, const layer *l, memory_kind kind, const worker *t, const float *q,
+                      float *out, long item) {
+    const gated_read *m = &l->read[kind];
     long W = m->q.outs / m->heads, head = item % m->heads, row = item / m->heads;
-    long lane = row / c->documents, b = row % c->documents;
-    const unsigned char *readable = m->readable + (b * c->lanes + lane) * m->slots;
-    const float *k = m->k + ((b * c->lanes + lane) * m->heads + head) * m->slots * W;
-    const float *v = m->v + ((b * c->lanes + lane) * m->heads + head) * m->slots * W;
+    long lane = row / c->documents;
+    const memory *own = &l->held[row % c->documents]->read[kind];
+    const unsigned char *readable = own->readable + lane * own->slots;
+    const float *k = own->k + (lane * m->heads + head) * own->slots * W;
+    const float *v = own->v + (lane * m->heads + head) * own->slots * W;
     const float *query = q + row * m->q.outs + head * W;
     float *sum = out + row * m->q.outs + head * W, *s = t->scores;
     long n = 0;
-    for (long i = 0; i < m->slots; i++)
+    for (long i = 0; i < own->slots; i++)
         if (readable[i]) s[n++] = dot(query, k + i * W, W) / sqrtf((float)W);
     memset(sum, 0, W * sizeof(float));
     if (n == 0) return;
     softmax(s, n);
     n = 0;
-    for (long i = 0; i < m->slots; i++)
+    for (long i = 0; i < own->slots; i++)
         if (readable[i]) add_scaled(sum, v + i * W, s[n++], W);
 }
 
-static void add_read(const round_of *c, const gated_read *m, const worker *t, float *a, float *b) {
-    long rows = c->lanes * c->documents, D = c->width, A = m->q.outs, items = rows * m->heads;
+static void add_read(const round_of *c, const layer *l, memory_kind kind, const worker *t, float *a,
+                     float *b) {
+    const gated_read *m = &l->read[kind];
+    long rows = c->lanes * c->documents, D = c->width, A = m->q.outs, items = rows * m->heads, slots = 0;
+    for (long d = 0; d < c->documents; d++) slots += l->held[d]->read[kind].slots;
+    if (!slots) return;
     SHARE(m->q, rows, c->h, 0, a, add_bias(a + row * A, bias, from, to));
     meet(t);
     for (long i = items * t->me / t->team; i < items * (t->me + 1) / t->team; i++)
-        read_head(c, m, t, a, b, i);
+        read_head(c, l, kind, t, a, b, i);
     meet(t);
-    SHARE(m->o, rows, b, 0, a, add_residual(c->h + row * D, a + row * D, bias, opened(c, m, row), from, to));
+    SHARE(m->o, rows, b, 0, a,
+          add_residual(c->h + row * D, a + row * D, bias, opened(c, l, kind, row), from, to));
     meet(t);
 }
 
@@ -443,27 +468,24 @@ static void run_layer(const round_of *c, const layer *l, const worker *t, float 
     }
     SHARE(l->down, rows, a, f, d, add_residual(c->h + row * D, d + row * D, bias, 1.0f, from, to));
     meet(t);
-    if (l->plan.slots) add_read(c, &l->plan, t, a, b);
-    if (l->notes.slots) add_read(c, &l->notes, t, a, b);
+    for (memory_kind kind = PLAN; kind <= NOTES; kind++) add_read(c, l, kind, t, a, b);
 }
 
 /* Floats of scratch for a round: those buffers, then each thread's normed rows and scores. */
-long pdt_round_scratch(const round_of *c, long widest, long slots) {
-    long rows = c->lanes * c->documents, scores = c->prompt_tokens + c->capacity;
-    if (slots > scores) scores = slots;
-    return 4 * rows * widest + 3 * rows * c->rank + c->threads * (rows * c->width + scores + 16);
+long pdt_round_scratch(const round_of *c) {
+    long rows = c->lanes * c->documents;
+    return 4 * rows * c->widest + 3 * rows * c->rank + c->threads * (rows * c->width + c->longest + 16);
 }
 
-void pdt_round(const round_of *c, const layer *layers, long widest, long slots) {
-    long rows = c->lanes * c->documents, scores = c->prompt_tokens + c->capacity;
-    if (slots > scores) scores = slots;
-    float *a = c->scratch, *b = a + rows * widest, *d = b + rows * widest, *e = d + rows * widest;
-    float *f = e + rows * widest, *private = f + 3 * rows * c->rank;
+void pdt_round(const round_of *c, const layer *layers) {
+    long rows = c->lanes * c->documents, buffer = rows * c->widest;
+    float *a = c->scratch, *b = a + buffer, *d = b + buffer, *e = d + buffer;
+    float *f = e + buffer, *private = f + 3 * rows * c->rank;
     meeting all = {0, 0, 0};
 #pragma omp parallel num_threads(c->threads)
     {
         worker t = {omp_get_thread_num(), omp_get_num_threads(), 0, 0, &all};
-        t.normed = private + t.me * (rows * c->width + scores + 16);
+        t.normed = private + t.me * (rows * c->width + c->longest + 16);
         t.scores = t.normed + rows * c->width;
         for (long i = 0; i < c->layers; i++) run_layer(c, layers + i, &t, a, b, d, e, f);
     }
