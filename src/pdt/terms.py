@@ -117,6 +117,19 @@ class NodeText(StrEnum):
     """The objective alone: a plan then says what to write about and never what is true of it."""
 
 
+class NodeTarget(StrEnum):
+    """What the vector of a plan node is made from. The first is the paper's. Paper: §4.3."""
+
+    TEXT = "text"
+    """Its words, through the frozen encoder: part of the record."""
+    BEFORE = "before"
+    """The trunk's state just before each source passage that it owns."""
+    OPENING = "opening"
+    """The mean state of that passage's first tokens."""
+    PASSAGE = "passage"
+    """The mean state of the whole passage."""
+
+
 class EncoderKind(StrEnum):
     """How facts and plan nodes become vectors. The first is the paper's."""
 

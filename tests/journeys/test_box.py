@@ -49,7 +49,7 @@ def batch(model: ParallelDecoder) -> RecordBatch:
 @torch.no_grad()
 def read(model: ParallelDecoder, batch: RecordBatch, condition: NotesCondition) -> Rollout:
     prompt = model.read_prompt(batch.prompt_tokens_BS.clamp(min=0), batch.prompt_valid_BS.sum(1))
-    frontier = model.open_lanes(prompt, oracle_plans(batch))
+    frontier = model.open_lanes(prompt, oracle_plans(model, prompt, batch))
     table = visibility_table(condition, model.config.lanes.count)
     return roll_out(model, frontier, batch.section_tokens_BKT, may_read_KK=table)
 

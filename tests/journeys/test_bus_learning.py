@@ -72,7 +72,7 @@ def trained(condition: NotesCondition, steps: int = 300) -> ParallelDecoder:
     depends = (torch.arange(8) == DEPENDENT).expand(B, K, 8)
     for _ in range(steps):
         rollout = write(model, documents())
-        token = token_loss(rollout.scores_BKT, everywhere, depends, 10.0)
+        token = token_loss(rollout.scores_BKT, everywhere, (depends, 10.0))
         parts = {Loss.TOKEN: token} | note_losses(model, rollout.bus).parts
         total_loss(parts, config.objective).backward()
         torch.nn.utils.clip_grad_norm_(learned, 1.0)

@@ -109,7 +109,7 @@ def check_token() -> None:
         parts.append(token.token_nll(scores, tokens[:, :, part : part + block]))
         before = states[:, :, -1]
     depends = torch.rand(B, K, T) < 0.3
-    ours = token.token_loss(torch.cat(parts, dim=2), tokens >= 0, depends, 5.0)
+    ours = token.token_loss(torch.cat(parts, dim=2), tokens >= 0, (depends, 5.0))
     naive = []
     for b in range(B):
         nll = []

@@ -45,7 +45,7 @@ def test_every_coined_edge_is_read_out_from_its_owners_block(tmp_path: Path) -> 
     ours = compute_losses(model, batch, PlanCondition.ORACLE, [Loss.READ_OUT]).parts[Loss.READ_OUT]
     lengths = batch.prompt_valid_BS.sum(1)
     prompt = model.read_prompt(batch.prompt_tokens_BS.clamp(min=0), lengths)
-    frontier = model.open_lanes(prompt, oracle_plans(batch))
+    frontier = model.open_lanes(prompt, oracle_plans(model, prompt, batch))
     bus = roll_out(model, frontier, batch.section_tokens_BKT).bus
     documents = []
     for b in range(len(batch.record_ids)):

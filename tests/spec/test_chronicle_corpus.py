@@ -310,3 +310,98 @@ def test_canonical_prose_is_not_filler() -> None:
         ):
             sentences = Counter(text.replace("\n\n", " ").split(". "))
             assert sum(sentences.values()) - len(sentences) <= 1
+
+
+DEALT = [
+    "divisions=[dealt]",
+    "openings=false",
+    "source_words=1",
+    "facts={min: 4, max: 12}",
+    "fact_nodes=8",
+    "names=parts",
+    "cue_first=true",
+    "cue_share=0.34",
+    "other_facts=3",
+    "asides=1",
+    "coined_share=0",
+    "ordinary_share=0",
+    "source_tokens={min: 60, max: 900}",
+    "section_tokens={min: 16, max: 400}",
+]
+
+
+def dealt(count: int, *dials: str, split: Split = Split.TRAIN) -> list[ChronicleDocument]:
+    tokenizer = load_tokenizer(load_config("nano-2").records.tokenizer)
+    chronicle = Chronicle(3, split, turn_dials("nano", [*DEALT, *dials]), Meter(tokenizer))
+    return list(chronicle.documents(count))
+
+
+@pytest.mark.paper("§2.1", "§4.2")
+def test_documents_of_dealt_facts_keep_every_rule() -> None:
+    config = load_config("nano-2")
+    student = load_tokenizer(config.records.tokenizer)
+    for document in dealt(60):
+        assert failures(document, config, student) == []
+
+
+@pytest.mark.paper("§2.1")
+def test_neither_source_nor_request_tells_how_facts_were_dealt() -> None:
+    """Dealt again, the same source and request would have other owners and another order."""
+    follows_source = 0
+    documents = dealt(80)
+    for document in documents:
+        answer = document.taught.answer
+        assert not re.search("phase|theme|party|people|money|places|before|first", answer.request)
+        order = {fact.id: n for n, fact in enumerate(document.taught.inventory.facts)}
+        told = [
+            [order[f] for node in plan.nodes for f in node.owned_facts] for plan in answer.plans
+        ]
+        follows_source += all(lane == sorted(lane) for lane in told)
+        for plan, section in zip(answer.plans, answer.sections, strict=True):
+            assert len(section.paragraphs) == len(plan.nodes)
+            assert all(node.owned_facts for node in plan.nodes)  # no node opens or closes
+    assert follows_source < 0.4 * len(documents)
+
+
+def test_a_section_tells_a_fact_in_the_words_of_the_source() -> None:
+    for document in dealt(20):
+        taught = document.taught
+        quotes = {fact.id: fact.quote.text for fact in taught.inventory.facts}
+        for plan, section in zip(taught.answer.plans, taught.answer.sections, strict=True):
+            for node, paragraph in zip(plan.nodes, section.paragraphs, strict=True):
+                assert all(quotes[fact] in paragraph for fact in node.owned_facts)
+
+
+def test_facts_are_told_cue_first_doer_first_and_thing_first() -> None:
+    quotes = [fact.quote.text for d in dealt(30) for fact in d.taught.inventory.facts]
+    cue = sum(quote.startswith("As for") for quote in quotes)
+    passive = sum(" was " in quote and " by the " in quote for quote in quotes)
+    assert 0.2 < cue / len(quotes) < 0.5
+    assert 0.1 < passive / len(quotes) < 0.4
+
+
+@pytest.mark.paper("§4.1")
+def test_names_that_are_kept_from_training_are_made_of_pieces_that_it_has() -> None:
+    tokenizer = load_tokenizer(load_config("nano-2").records.tokenizer)
+
+    def pieces(documents: list[ChronicleDocument]) -> tuple[set[str], set[int]]:
+        worlds = [document.world for document in documents]
+        names = {name for w in worlds for name in (w.place, *(party.place for party in w.parties))}
+        return names, {piece for name in names for piece in tokenizer.encode(f" {name}").ids}
+
+    seen, known = pieces(dealt(400))
+    unseen, used = pieces(dealt(60, "names=unseen", split=Split.TEST))
+    assert not seen & unseen
+    assert used <= known
+
+
+def test_another_event_is_told_beside_the_one_that_is_asked_about() -> None:
+    beside = [d for d in dealt(40) if len(_events(d.taught.article.text)) > 1]
+    assert len(beside) > 10
+    for document in beside:
+        stated = {fact.quote.text for fact in document.taught.inventory.facts}
+        assert len(stated) == len(document.world.facts)
+
+
+def _events(text: str) -> set[str]:
+    return set(re.findall(r"The [^.]+? (?:began in|lasted from|took place in the years)", text))

@@ -224,9 +224,9 @@ def test_a_chronicle_source_is_an_immutable_bundle_like_any_other(
 
 def test_the_tokenizer_in_the_package_is_what_the_command_makes() -> None:
     from pdt.chronicle.tokenizer import build_tokenizer
-    from pdt.chronicle.vocabulary import nano_texts
+    from pdt.chronicle.vocabulary import NANO, texts_of
 
-    texts = list(nano_texts(60))
+    texts = list(texts_of(NANO, 60))
     assert build_tokenizer(texts, most=2048) == build_tokenizer(texts, most=2048)
     with pytest.raises(UsageError, match=r"Raise trunk\.shape\.vocabulary"):
         build_tokenizer(texts, most=500)
@@ -236,11 +236,11 @@ def test_the_tokenizer_in_the_package_is_what_the_command_makes() -> None:
 
 @pytest.mark.slow
 def test_the_tokenizer_in_the_package_is_made_again_byte_for_byte() -> None:
-    from pdt.chronicle.vocabulary import nano_tokenizer
+    from pdt.chronicle.vocabulary import make_tokenizer
 
     most = load_config("nano").trunk.shape.vocabulary
     packaged = resources.files("pdt") / "tokenizers" / "nano.tokenizer.json"
-    assert nano_tokenizer(most=most) == packaged.read_text(encoding="utf-8")
+    assert make_tokenizer("nano", most=most) == packaged.read_text(encoding="utf-8")
 
 
 def test_a_dial_that_cannot_be_is_refused_with_the_known_ones() -> None:

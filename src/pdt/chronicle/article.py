@@ -7,6 +7,7 @@ headings do not give a request's decomposition away.
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from pdt.chronicle.dials import Dials
 from pdt.chronicle.meter import Meter
@@ -16,14 +17,16 @@ from pdt.chronicle.phrasing import (
     Sentence,
     Topics,
     capital,
+    cue_first,
     tell,
     tell_from_cue,
 )
 from pdt.chronicle.works import InventedWork, draw_works
-from pdt.chronicle.world import World, WorldFact
+from pdt.chronicle.world import World, WorldFact, draw_world
 from pdt.terms import Split
 
 AXES = ("phase", "theme", "party")
+Told = TypeVar("Told")
 
 LEADS = (
     "{Event} began in {began} and ended in {ended}.",
@@ -157,6 +160,17 @@ class ArticleDraft:
     works: tuple[InventedWork, ...]
 
     @property
+    def told(self) -> dict[str, Sentence]:
+        """How each fact is told, in the order of the text."""
+        return {
+            sentence.fact: sentence
+            for _, paragraphs in self.sections
+            for paragraph in paragraphs
+            for sentence in paragraph.sentences
+            if sentence.fact is not None
+        }
+
+    @property
     def text(self) -> str:
         parts = [f"# {self.title}"]
         for heading, paragraphs in self.sections:
@@ -172,7 +186,7 @@ def key_of(fact: WorldFact, axis: str) -> int:
     return int(fact.deed.theme) if axis == "theme" else fact.party
 
 
-def even_chunks(facts: Sequence[WorldFact], most: int) -> list[Sequence[WorldFact]]:
+def even_chunks(facts: Sequence[Told], most: int) -> list[Sequence[Told]]:
     """Consecutive parts of at most `most`, as equal in size as can be."""
     parts = -(-len(facts) // most)
     return [facts[len(facts) * i // parts : len(facts) * (i + 1) // parts] for i in range(parts)]
@@ -191,11 +205,41 @@ def draft_article(
     if dials.detail == 2:
         sections.append(("Memory", narrate.essay(MEMORY)))
         sections.append(("Sources and later views", narrate.essay(LATER_VIEWS)))
+    if dials.other_facts or dials.asides:
+        sections = _among_others(stream, world, sections, split, dials)
     works = draw_works(stream, world, 20 if dials.detail == 2 else stream.randrange(2, 5))
     draft = ArticleDraft(world.title, sections, works)
     _fit(stream, draft, world, dials, meter)
     _cite(stream, draft)
     return draft
+
+
+def _among_others(
+    stream: random.Random,
+    world: World,
+    sections: list[DraftSection],
+    split: Split,
+    dials: Dials,
+) -> list[DraftSection]:
+    """The article with paragraphs that no request asks about: of another event, and of none."""
+    wanted = stream.randrange(dials.other_facts + 1)
+    if wanted:
+        other = draw_world(f"beside {world.title}", stream.randrange(1 << 30), split, dials)
+        narrate = _Narrator(stream, other, split, dials)
+        told = [
+            Sentence(narrate.fact(fact, set(), short=False)[0].text)
+            for fact in stream.sample(other.facts, min(wanted, len(other.facts)))
+        ]
+        chunks = [DraftParagraph([narrate.lead().sentences[0]])]
+        chunks += [DraftParagraph(list(chunk)) for chunk in even_chunks(told, 3)]
+        heading = capital(other.event)
+        sections.insert(stream.randrange(1, len(sections) + 1), (heading, chunks))
+    for _ in range(stream.randrange(dials.asides + 1)):
+        texts = stream.sample((*COUNTRY[4:9], *MEMORY[1:], *LATER_VIEWS[1:]), 2)
+        _, paragraphs = sections[stream.randrange(len(sections))]
+        place = stream.randrange(1, len(paragraphs) + 1)
+        paragraphs.insert(place, DraftParagraph([Sentence(text) for text in texts]))
+    return sections
 
 
 class _Narrator:
@@ -250,7 +294,7 @@ class _Narrator:
         sections: list[DraftSection] = [
             (self._heading(axis, key), self._paragraphs(facts, (axis,))) for key, facts in groups
         ]
-        if self.dials.detail == 0 and self.stream.random() < 0.3:
+        if self.dials.detail == 0 and self.stream.random() < 0.3 and len(sections) > 1:
             # Two groups under one heading: the number of headings says nothing about a split.
             _, paragraphs = sections.pop(1)
             sections[0] = (self.stream.choice(NEUTRAL_HEADINGS), sections[0][1] + paragraphs)
@@ -288,7 +332,7 @@ class _Narrator:
                 sentences.append(Sentence(topic))
             named: set[int] = set()
             for fact in chunk:
-                sentences += self._fact(fact, used, short=fact.party in named)
+                sentences += self.fact(fact, used, short=fact.party in named)
                 named.add(fact.party)
             paragraphs.append(DraftParagraph(sentences))
         return paragraphs
@@ -297,8 +341,8 @@ class _Narrator:
         keys = {"phase": fact.deed.phase, "theme": fact.deed.theme, "party": fact.party}
         return self.topics.on(keys[axis])
 
-    def _fact(self, fact: WorldFact, used: set[str], *, short: bool) -> list[Sentence]:
-        if self.dials.cue_first:
+    def fact(self, fact: WorldFact, used: set[str], *, short: bool) -> list[Sentence]:
+        if cue_first(self.stream, self.dials):
             return [tell_from_cue(self.stream, self.world, fact)]
         detail = self.dials.detail
         told = tell(

@@ -67,10 +67,13 @@ def named_in_request(links: Sequence[Link], lanes: Sequence[SectionDraft]) -> li
     """
     asked: list[str] = []
     for link in links:
+        owner, receiver = lanes[link.owner], lanes[link.receiver]
+        if link.fact is not None:
+            with_cue = _cue_before(receiver, link.mark)
+            asked.append(f"With the {with_cue} the {link.fact.deed.cue} is recalled.")
         if link.coin is None:
             continue
         noun = link.coin.thing.noun
-        owner, receiver = lanes[link.owner], lanes[link.receiver]
         article = "an" if noun[0] in "aeiou" else "a"
         first = f"With the {_cue_before(owner, link.mark)} {article} {capital(noun)} is named."
         if first not in asked:

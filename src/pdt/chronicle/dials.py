@@ -51,11 +51,34 @@ class Dials(Strict):
     """Most; each has a noun and words of its own."""
     receivers: Annotated[int, Field(ge=1, le=2)] = 1
     """Most lanes that use one coined choice."""
-    divisions: tuple[Literal["phase", "theme", "party"], ...] = ("phase", "theme", "party")
-    """What a request may divide by; each is as likely as the others."""
+    divisions: tuple[Literal["phase", "theme", "party", "dealt"], ...] = (
+        "phase",
+        "theme",
+        "party",
+    )
+    """What a request may divide by; each is as likely as the others. `dealt`: facts fall to lanes
+    and nodes by chance, the request says nothing of it, and only the plan knows."""
     cue_first: bool = False
     """Source and section say what a fact is about before who did it, and a section counts its
     paragraphs (First, Then, Last): for models too small to plan a sentence. Bare facts only."""
+
+    cue_share: Share = 1.0
+    """Of the facts where `cue_first` is on; the others begin with who did it or what was done."""
+    facts: Range | None = None
+    """How many a document has, drawn from this, instead of so many for each phase and theme."""
+    names: Literal["whole", "parts", "unseen"] = "whole"
+    """Places and surnames of one piece each, of two parts, or of two parts that no training text
+    has together."""
+    openings: bool = True
+    """Whether a section opens by saying what it is about, and counts its paragraphs."""
+    remarks: Count = 1
+    """Most remarks on one fact of a section."""
+    source_words: Share = 0.0
+    """Of the facts, how many a section tells in the very words of the source."""
+    other_facts: Annotated[int, Field(ge=0)] = 0
+    """The source also tells up to so many facts of another event."""
+    asides: Annotated[int, Field(ge=0)] = 0
+    """The source has up to so many paragraphs that no fact stands in."""
 
     @property
     def limits(self) -> ContractLimits:
@@ -64,7 +87,7 @@ class Dials(Strict):
         most = cells * self.facts_per_cell
         return ContractLimits(
             source_tokens=self.source_tokens,
-            facts=Range(min=min(18, most - self.dropped_facts), max=max(most, 9)),
+            facts=self.facts or Range(min=min(18, most - self.dropped_facts), max=max(most, 9)),
             fact_paragraphs=12 if self.detail == 2 else 3,
             fact_sections=4 if self.detail == 2 else 2,
             plan_nodes=Range(min=4, max=8) if self.detail else Range(min=2, max=4),
@@ -76,6 +99,12 @@ class Dials(Strict):
     def _shares(self) -> "Dials":
         if self.coined_share + self.ordinary_share > 1:
             raise ValueError("coined_share and ordinary_share add up to more than 1; lower one")
+        if self.facts and (self.facts.min < 3 or self.facts.max > 27):
+            raise ValueError("facts are 3 to 27: a lane has at least one, a cell at most three")
+        if self.facts and self.facts.min < 6 and self.divisions != ("dealt",):
+            raise ValueError(
+                "with fewer than 6 facts divisions are [dealt]: no other divides evenly"
+            )
         if self.cue_first and self.detail:
             raise ValueError("cue_first tells bare facts; set detail=0, or cue_first=false")
         if not self.bits or not self.lags or not self.divisions:

@@ -91,7 +91,7 @@ class Chronicle:
         request_dice = dice(*names, "request")
         assignment = draw_request(request_dice, world, self.split, self.dials.divisions)
         lanes = [
-            draft_section(stream, world, part, self.split, self.dials, self.meter)
+            draft_section(stream, world, part, self.split, self.dials, self.meter, draft.told)
             for part in assignment.parts
         ]
         links = link_lanes(
@@ -112,7 +112,7 @@ class Chronicle:
             family_key=f"chronicle:{digest_of('page', world.title).hex()[:16]}",
             category=world.category.key,
             article=source.article,
-            inventory=_inventory(world, draft, source.article),
+            inventory=_inventory(world, draft, source.article, self.dials),
             answer=_answer(world, request, lanes, links, lane_at_position),
             teacher=TaughtBy(
                 name=GENERATOR,
@@ -142,7 +142,8 @@ class Chronicle:
         return limits.holds(len(self.meter.spans(text)))
 
 
-def _inventory(world: World, draft: ArticleDraft, article: Article) -> FactInventory:
+def _inventory(world: World, draft: ArticleDraft, article: Article, dials: Dials) -> FactInventory:
+    """Every fact with its place: its clause, or its sentence where sections repeat the source."""
     places: dict[str, tuple[str, str, int, int]] = {}
     citations: dict[str, tuple[str, ...]] = {}
     paragraphs = [paragraph for _, group in draft.sections for paragraph in group]
@@ -151,12 +152,9 @@ def _inventory(world: World, draft: ArticleDraft, article: Article) -> FactInven
         start = 0
         for sentence in drafted.sentences:
             if sentence.fact:
-                places[sentence.fact] = (
-                    clean.id,
-                    clean.text,
-                    start + sentence.start,
-                    start + sentence.end,
-                )
+                clause = (sentence.start, sentence.end)
+                first, last = (0, len(sentence.text)) if dials.source_words else clause
+                places[sentence.fact] = (clean.id, clean.text, start + first, start + last)
             start += len(sentence.text) + 1
     facts = []
     for number, fact in enumerate(world.facts):

@@ -2,7 +2,14 @@
 
 Common words on purpose: in the tokenizers of Llama and Qwen almost every entry is one token, a
 place is two. A person is one of 4,096, a place one of 128: far more than a model can guess.
+
+Names of parts are for the dial `names`: a stem and an end, each a piece of its own, so that there
+are names which no training text has and whose pieces every model knows.
 """
+
+from dataclasses import dataclass
+
+from pdt.chronicle.dice import share
 
 GIVEN = tuple(
     """
@@ -57,3 +64,60 @@ COINED = tuple(
 
 Pools of 2^h are nested, so that a curriculum that adds bits keeps the words it already knows.
 """
+
+
+PLACE_STEMS = tuple(
+    """
+    Al Ash Bar Black Bran Brock Clay Cold Crow East Ed Elm Fair Fox Glen Green Hal Hart Hay High
+    Kel Ken Lake Lang Lin Long Mar Mel Mill Moor Nor Oak Old Pem Ray Red Rock Sand Stan Stone Thorn
+    Wal War West White Wil Win Wood
+    """.split()  # noqa: SIM905
+)
+PLACE_ENDS = (
+    "bridge", "burn", "bury", "combe", "dale", "field", "ford", "gate", "ham", "hurst", "ley",
+    "mere", "port", "stead", "ton", "wick",
+)  # fmt: skip
+SURNAME_STEMS = tuple(
+    """
+    Ackr Bald Bram Cald Carl Dal Den Eld Far Garl Gran Hald Hol Isen Jar Kast Lam Lind Mal Mort
+    Nor Ost Pal Quin Ran Sel Tal Ulm Ver Wend Yar Zell
+    """.split()  # noqa: SIM905
+)
+SURNAME_ENDS = (
+    "ander", "berg", "by", "court", "den", "er", "ing", "man", "mark", "mond", "rick", "sen",
+    "son", "stein", "well", "wyn",
+)  # fmt: skip
+UNSEEN = 0.25
+"""Share of all names of parts that only the test split has."""
+
+
+def unseen_name(name: str) -> bool:
+    """Is this name of parts kept from every training text?"""
+    return share("name of parts", name) < UNSEEN
+
+
+@dataclass(frozen=True)
+class NamePool:
+    """Where a corpus draws its places and surnames from."""
+
+    places: tuple[str, ...]
+    surnames: tuple[str, ...]
+
+
+def _parts(stems: tuple[str, ...], ends: tuple[str, ...], *, unseen: bool) -> tuple[str, ...]:
+    names = (stem + end for stem in stems for end in ends)
+    return tuple(name for name in names if unseen_name(name) is unseen)
+
+
+NAME_POOLS = {
+    "whole": NamePool(PLACES, SURNAMES),
+    "parts": NamePool(
+        _parts(PLACE_STEMS, PLACE_ENDS, unseen=False),
+        _parts(SURNAME_STEMS, SURNAME_ENDS, unseen=False),
+    ),
+    "unseen": NamePool(
+        _parts(PLACE_STEMS, PLACE_ENDS, unseen=True),
+        _parts(SURNAME_STEMS, SURNAME_ENDS, unseen=True),
+    ),
+}
+"""By the dial `names`."""

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pdt.chronicle.deeds import Phase, Theme
+from pdt.chronicle.dials import Dials
 from pdt.chronicle.world import World, WorldFact
 from pdt.terms import Split
 
@@ -280,6 +281,11 @@ def tell(
     text = capital(time + body) + "."
     start = text.casefold().index(core.casefold())
     return Sentence(text, fact.id, start, start + len(core))
+
+
+def cue_first(stream: random.Random, dials: Dials) -> bool:
+    """Whether the next fact is told from its cue."""
+    return dials.cue_first and (dials.cue_share == 1 or stream.random() < dials.cue_share)
 
 
 def tell_from_cue(

@@ -1,7 +1,8 @@
 """The request, and the division into three sections that follows from it.
 
 One source divides by phase, by theme or by party. Only the request says which, and in which order
-the reader wants the parts; only the source says which fact is whose.
+the reader wants the parts; only the source says which fact is whose. A division may also be dealt:
+then neither says anything, and only the plan knows.
 """
 
 import random
@@ -34,6 +35,17 @@ BY_PARTY = (
     "Tell how each of the three parties lived {event}.",
     "Write about {event} as each party lived it.",
     "Describe {event} as each of the three parties lived it.",
+)
+DEALT = (
+    "Write about {event} in three sections.",
+    "Tell the story of {event}.",
+    "Explain {event} in three parts.",
+    "Describe {event} in three sections.",
+    "Write a history of {event}.",
+    "Tell what happened in {event}, in three sections.",
+    "Describe what happened.",
+    "Write down what is known about {event}.",
+    "Give an account of {event} in three parts.",
 )
 LISTED = (
     "Write three sections on {event}: one on {a}, one on {b} and one on {c}.",
@@ -78,6 +90,9 @@ def draw_request(
     """A request for this world; every axis is as likely as the others."""
     axis = axes[stream.randrange(len(axes))]
     order = [0, 1, 2]
+    if axis == "dealt":
+        request = pick(stream, DEALT, split).format(event=world.event)
+        return Assignment(request, tuple(_deal(stream, world)))
     if axis == "phase":
         request = pick(stream, BY_PHASE, split).format(event=world.event)
     elif stream.random() < 0.5:
@@ -90,6 +105,25 @@ def draw_request(
         form = pick(stream, LISTED, split)
         request = form.format(event=world.event, a=a, b=b, c=c)
     return DividedRequest(request, tuple(_part(world, axis, key) for key in order))
+
+
+def _deal(stream: random.Random, world: World) -> list[Part]:
+    """Facts by chance on three lanes and in any order: nothing but a plan can tell the division."""
+    facts = stream.sample(world.facts, len(world.facts))
+    even, over = divmod(len(facts), 3)
+    sizes = [even + (place < over) for place in range(3)]
+    if even > 1 and stream.random() < 0.5:  # one lane has more to tell than another
+        sizes[stream.randrange(3)] -= 1
+        sizes[sizes.index(min(sizes)) - 1] += 1
+    stream.shuffle(sizes)
+    parts, start = [], 0
+    for key, size in enumerate(sizes):
+        subject = f"what is known of {world.event}"
+        parts.append(
+            Part("dealt", key, subject, "what is known", tuple(facts[start : start + size]))
+        )
+        start += size
+    return parts
 
 
 def _part(world: World, axis: str, key: int) -> Part:

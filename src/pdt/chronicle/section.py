@@ -1,7 +1,7 @@
 """The prose of one lane: an opening, the facts it owns, a closing."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pdt.chronicle.article import even_chunks
@@ -14,6 +14,7 @@ from pdt.chronicle.phrasing import (
     Sentence,
     Topics,
     capital,
+    cue_first,
     pick,
     tell,
     tell_from_cue,
@@ -118,15 +119,26 @@ def draft_section(
     split: Split,
     dials: Dials,
     meter: Meter,
+    told: Mapping[str, Sentence],
 ) -> SectionDraft:
-    """The lane's prose, as long as the dials ask.
+    """The lane's prose, as long as the dials ask; `told` is how the source tells each fact.
 
-    Facts come in an order that the source gives away: a planner has to know it beforehand.
+    Facts come in an order that the source gives away: a planner has to know it beforehand. Facts
+    that were dealt come in the order they were dealt in.
     """
-    facts = sorted(part.facts, key=lambda fact: (fact.deed.phase, fact.deed.theme))
-    if dials.detail:
-        facts.sort(key=lambda fact: (fact.deed.phase, fact.year))
-    writer = _Writer(stream, world, part, split, dials, facts)
+    facts = list(part.facts)
+    if part.axis != "dealt":
+        place = {fact: number for number, fact in enumerate(told)}
+        facts.sort(
+            key=lambda fact: (
+                fact.deed.phase,
+                fact.deed.theme,
+                place[fact.id] if dials.facts else 0,
+            )
+        )
+        if dials.detail:
+            facts.sort(key=lambda fact: (fact.deed.phase, fact.year))
+    writer = _Writer(stream, world, part, split, dials, facts, told)
     lane = SectionDraft(part, writer.nodes())
     _lengthen(stream, lane, dials, meter)
     return lane
@@ -141,15 +153,18 @@ class _Writer:
         split: Split,
         dials: Dials,
         facts: Sequence[WorldFact],
+        told: Mapping[str, Sentence],
     ) -> None:
         self.stream, self.world, self.part = stream, world, part
-        self.split, self.dials, self.facts = split, dials, facts
+        self.split, self.dials, self.facts, self.told = split, dials, facts, told
         self.topics = Topics(stream, world)
         self.used: set[str] = set()
 
     def nodes(self) -> list[Node]:
         most = -(-len(self.facts) // self.dials.fact_nodes)
         chunks = even_chunks(self.facts, most)
+        if not self.dials.openings:
+            return [self._fact_node(chunk, "") for chunk in chunks]
         begins = [FIRST, *[NEXT] * (len(chunks) - 2), LAST]
         middle = [
             self._fact_node(chunk, begin) for chunk, begin in zip(chunks, begins, strict=False)
@@ -188,7 +203,9 @@ class _Writer:
         return Node(f"Tell of {listed}.", tuple(facts), pieces)
 
     def _told(self, fact: WorldFact, begin: str, *, short: bool) -> Sentence:
-        if self.dials.cue_first:
+        if self.dials.source_words and self.stream.random() < self.dials.source_words:
+            return self.told[fact.id]
+        if cue_first(self.stream, self.dials):
             return tell_from_cue(self.stream, self.world, fact, begin=begin)
         return tell(
             self.stream,
@@ -218,7 +235,7 @@ def _lengthen(stream: random.Random, lane: SectionDraft, dials: Dials, meter: Me
     results = Outcomes(stream)
     remarks = Remarks(stream)
     told = [(node, fact) for node in lane.nodes for fact in node.facts]
-    for offer_result in (True, False):
+    for offer_result in (True, *[False] * dials.remarks):
         if offer_result and not dials.detail:
             continue
         stream.shuffle(told)

@@ -10,7 +10,17 @@ from collections.abc import Iterable
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
-from pdt.chronicle.names import COINED, GIVEN, PLACES, SURNAMES
+from pdt.chronicle.names import (
+    COINED,
+    GIVEN,
+    NAME_POOLS,
+    PLACE_ENDS,
+    PLACE_STEMS,
+    PLACES,
+    SURNAME_ENDS,
+    SURNAME_STEMS,
+    SURNAMES,
+)
 from pdt.errors import UsageError
 from pdt.tokenizer import Encoded
 
@@ -29,17 +39,27 @@ class WordTokenizer:
         return Encoded(list(range(len(spans))), spans)
 
 
-def build_tokenizer(texts: Iterable[str], *, most: int) -> str:
-    """The tokenizer.json whose pieces are the words of `texts`, at most `most` pieces in all."""
+def build_tokenizer(texts: Iterable[str], *, most: int, parts: bool = False) -> str:
+    """The tokenizer.json whose pieces are the words of `texts`, at most `most` pieces in all.
+
+    With `parts` a name of parts is its stem and its end, and never a piece.
+    """
     splitter = pre_tokenizers.Sequence(
         [
             pre_tokenizers.Digits(individual_digits=True),
             pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True),
         ]
     )
-    found = {f"Ġ{name}" for name in (*GIVEN, *SURNAMES, *PLACES, *COINED)}
+    whole = (*GIVEN, *COINED) if parts else (*GIVEN, *SURNAMES, *PLACES, *COINED)
+    found = {f"Ġ{name}" for name in whole}
     for text in texts:
         found.update(piece for piece, _ in splitter.pre_tokenize_str(text))
+    if parts:
+        pools = (NAME_POOLS["parts"], NAME_POOLS["unseen"])
+        composed = {name for pool in pools for name in (*pool.places, *pool.surnames)}
+        found = {piece for piece in found if piece.removeprefix("Ġ") not in composed}
+        found.update(f"Ġ{stem}" for stem in (*PLACE_STEMS, *SURNAME_STEMS))
+        found.update((*PLACE_STEMS, *PLACE_ENDS, *SURNAME_ENDS))
     single = sorted(pre_tokenizers.ByteLevel.alphabet())
     words = sorted(found.difference(single))
     pieces = [EOS, *single, *words]

@@ -6,6 +6,7 @@ the request; who did what stands in the source and nowhere else.
 """
 
 import random
+from collections import Counter
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -13,7 +14,8 @@ from pdt.chronicle.categories import CATEGORIES, Category
 from pdt.chronicle.deeds import Deed, Phase, Theme
 from pdt.chronicle.dials import Dials
 from pdt.chronicle.dice import dice, share
-from pdt.chronicle.names import BODIES, GIVEN, PLACES, SURNAMES
+from pdt.chronicle.names import BODIES, GIVEN, NAME_POOLS, NamePool
+from pdt.config import Range
 from pdt.terms import Split
 
 PARTIES = 3
@@ -96,18 +98,19 @@ def held_out_name(given: str, surname: str) -> bool:
 def draw_world(seed: object, index: int, split: Split, dials: Dials) -> World:
     """The world of document `index`; its event belongs to `split`, whatever the seed."""
     stream = dice("chronicle", seed, split, index, "world")
+    names = NAME_POOLS[dials.names]
     while True:
         category = CATEGORIES[stream.randrange(len(CATEGORIES))]
-        place = PLACES[stream.randrange(len(PLACES))]
+        place = names.places[stream.randrange(len(names.places))]
         began = stream.randrange(1150, 1690)
         title = f"{category.title_form.format(place=place)} ({began})"
         if split_of_event(title) is split:
             break
     ended = began + (1 if category.key == "floods" else stream.randrange(1, 4))
-    places = stream.sample([name for name in PLACES if name != place], PARTIES)
+    places = stream.sample([name for name in names.places if name != place], PARTIES)
     bodies = stream.sample(BODIES, PARTIES)
     parties = tuple(Party(*pair) for pair in zip(places, bodies, strict=True))
-    pool = _ValuePool(stream, split, taken={place, *places}, began=began, ended=ended)
+    pool = _ValuePool(stream, names, split, taken={place, *places}, began=began, ended=ended)
     facts = tuple(_draw_facts(stream, category, split, dials, pool))
     false_parties = tuple(
         (fact.party + 1 + stream.randrange(PARTIES - 1)) % PARTIES for fact in facts
@@ -119,9 +122,16 @@ class _ValuePool:
     """Values that never repeat within one world."""
 
     def __init__(
-        self, stream: random.Random, split: Split, *, taken: set[str], began: int, ended: int
+        self,
+        stream: random.Random,
+        names: NamePool,
+        split: Split,
+        *,
+        taken: set[str],
+        began: int,
+        ended: int,
     ) -> None:
-        self.stream = stream
+        self.stream, self.names = stream, names
         self.split = split
         self.taken = taken
         self.began, self.ended = began, ended
@@ -144,7 +154,7 @@ class _ValuePool:
         if deed.value_kind == "person":
             return self._name()
         if deed.value_kind == "place":
-            return PLACES[self.stream.randrange(len(PLACES))]
+            return self.names.places[self.stream.randrange(len(self.names.places))]
         if deed.value_kind == "year":
             return str(self.year(deed.phase))
         return str(self.stream.randrange(21, 990))
@@ -152,7 +162,7 @@ class _ValuePool:
     def _name(self) -> str:
         while True:
             given = GIVEN[self.stream.randrange(len(GIVEN))]
-            surname = SURNAMES[self.stream.randrange(len(SURNAMES))]
+            surname = self.names.surnames[self.stream.randrange(len(self.names.surnames))]
             # A surname once used would make the first half of another name a cue for the wrong one.
             if surname in self.taken or given in self.taken:
                 continue
@@ -170,9 +180,12 @@ def _draw_facts(
     # Cells on a transversal of the square: leaving one out keeps every division even.
     gaps = {(cell, (cell * (1 if sign > 0 else 2) + shift) % 3) for cell in range(dropped)}
     facts: list[WorldFact] = []
+    counts = _spread(stream, dials.facts, sign) if dials.facts else None
     for phase in Phase:
         for theme in Theme:
             wanted = dials.facts_per_cell - ((phase, theme) in gaps)
+            if counts is not None:
+                wanted = counts[phase, theme]
             for place, deed in enumerate(
                 _pick_deeds(stream, category, split, phase, theme, wanted)
             ):
@@ -184,6 +197,22 @@ def _draw_facts(
         WorldFact(fact.id, fact.deed, fact.party, fact.value, pool.draw(fact.deed), fact.year)
         for fact in facts
     ]
+
+
+def _spread(stream: random.Random, facts: Range, sign: int) -> Counter[tuple[Phase, Theme]]:
+    """How many facts each cell has. Six or more leave no phase, theme or party without one."""
+    cells = [(phase, theme) for phase in Phase for theme in Theme]
+    total = stream.randrange(facts.min, facts.max + 1)
+    counts: Counter[tuple[Phase, Theme]] = Counter()
+    # A transversal of the square has every phase, theme and party once.
+    step = 1 if sign > 0 else 2
+    for shift in stream.sample(range(3), 2) if total >= 6 else ():
+        counts.update((Phase(cell), Theme((cell * step + shift) % 3)) for cell in range(3))
+    while counts.total() < total:
+        cell = cells[stream.randrange(len(cells))]
+        if counts[cell] < 3:
+            counts[cell] += 1
+    return counts
 
 
 def _pick_deeds(

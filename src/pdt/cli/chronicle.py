@@ -123,13 +123,17 @@ def show(
 @app.command()
 def tokenizer(
     out: Annotated[Path, typer.Option(help="The tokenizer.json to write.")],
+    name: Annotated[str, typer.Option(help="nano or nano-2.")] = "nano",
 ) -> None:
-    """Make the nano tokenizer from Chronicle's own words; the same bytes every time."""
-    from pdt.chronicle.vocabulary import nano_tokenizer
+    """Make a tokenizer of the package from Chronicle's own words; the same bytes every time."""
+    from pdt.chronicle.vocabulary import KINDS, make_tokenizer
+
+    if name not in KINDS:
+        raise UsageError(f"There is no tokenizer {name!r}.\nTokenizers: {', '.join(KINDS)}.")
 
     if not out.parent.is_dir():
         raise UsageError(f"{out.parent} is not a directory.\nMake it, or choose another --out.")
-    text = nano_tokenizer(most=load_config("nano").trunk.shape.vocabulary)
+    text = make_tokenizer(name, most=load_config(name).trunk.shape.vocabulary)
     with atomic_path(out) as partial:
         partial.write_text(text, encoding="utf-8")
     print(f"{len(json.loads(text)['model']['vocab'])} pieces in {out}")

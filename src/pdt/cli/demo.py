@@ -96,6 +96,7 @@ def _outlines(writer: "Writer", document: "TaughtDocument") -> list[list[tuple[s
     from torch.nn.functional import cosine_similarity
 
     from pdt.evaluation.generate.plans import learned_plans, read_batch
+    from pdt.model.oracle import plan_targets
     from pdt.records.batch import collate
     from pdt.records.compile import Compiler
     from pdt.records.schema import TrainingRecord
@@ -103,9 +104,11 @@ def _outlines(writer: "Writer", document: "TaughtDocument") -> list[list[tuple[s
     record = Compiler.load(writer.model.config).compile(document)
     assert isinstance(record, TrainingRecord)
     batch = collate([dict(record)])
-    learned = learned_plans(writer.model, batch, read_batch(writer.model, batch))
+    prompt = read_batch(writer.model, batch)
+    learned = learned_plans(writer.model, batch, prompt)
     nodes_BKNP = learned.in_teacher_order().nodes_BKNP
-    cosines_KN = cosine_similarity(nodes_BKNP, batch.plan_targets_BKNP, dim=-1)[0].tolist()
+    targets_BKNP = plan_targets(writer.model, prompt, batch)
+    cosines_KN = cosine_similarity(nodes_BKNP, targets_BKNP, dim=-1)[0].tolist()
     plans = document.answer.plans
     return [
         [(node.objective, cosines_KN[k][place]) for place, node in enumerate(plans[k].nodes)]

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from pdt.config.node import Count, Strict, require_divides
-from pdt.terms import CodebookStart, LaneBank, NotesCondition, RopeScaling, TrunkFamily
+from pdt.terms import CodebookStart, LaneBank, NodeTarget, NotesCondition, RopeScaling, TrunkFamily
 
 
 class RopeConfig(Strict):
@@ -113,6 +113,8 @@ class PlannerConfig(Strict):
     feed_forward: Count
     max_prompt_tokens: Count
     """A fail-fast ceiling; a source is never truncated to meet it."""
+    targets: NodeTarget = NodeTarget.TEXT
+    """What plan nodes are made from: their words, or the trunk's own states of what they own."""
 
     @model_validator(mode="after")
     def _divides(self) -> "PlannerConfig":

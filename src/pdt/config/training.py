@@ -31,6 +31,8 @@ class ObjectiveConfig(Strict):
     """Of the InfoNCE between notes and what they were written from."""
     dependency_token: Weight
     """What a token that depends on a sibling counts in the token loss; the paper says 1."""
+    fact_begin: Weight = 1.0
+    """What the first tokens of a sentence that tells an owned fact count there; in the paper 1."""
 
     def weight(self, loss: Loss) -> float:
         return getattr(self, loss.value)

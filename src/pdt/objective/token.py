@@ -23,12 +23,12 @@ def token_nll(logits_BKTV: Tensor, tokens_BKT: Tensor) -> Tensor:
     return nll.view_as(tokens_BKT).masked_fill(tokens_BKT < 0, 0.0)
 
 
-def token_loss(
-    nll_BKT: Tensor, valid_BKT: Tensor, dependency_BKT: Tensor, dependency_weight: float
-) -> Tensor:
+def token_loss(nll_BKT: Tensor, valid_BKT: Tensor, *heavier: tuple[Tensor, float]) -> Tensor:
     """Mean over all tokens of a document, whatever lane wrote them.
 
-    A token that depends on a sibling counts `dependency_weight` times; all others count as ever.
+    A token marked by one of `heavier` counts so many times; all others count as ever.
     """
-    weight = torch.where(dependency_BKT, dependency_weight, 1.0)
+    weight = torch.ones_like(nll_BKT)
+    for marked_BKT, times in heavier:
+        weight = torch.where(marked_BKT, weight * times, weight)
     return mean_over_documents(nll_BKT * weight, valid_BKT)

@@ -7,7 +7,7 @@ Paper: §4.3.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -44,7 +44,7 @@ class LaneTokens:
 
     def tokens_of(self, start: int, end: int) -> range:
         """The tokens that cover characters `start` to `end`."""
-        return range(bisect_right(self.ends, start), bisect_left(self.starts, end))
+        return tokens_between(self.starts, self.ends, start, end)
 
     def tokens_of_quote(self, quote: Quote) -> range:
         return self.tokens_of(quote.start, quote.end)
@@ -65,6 +65,8 @@ class DocumentTokens:
     """Length of the article alone."""
     prompt: tuple[int, ...]
     """Source and request, once for all lanes."""
+    facts: tuple[range, ...]
+    """Of the prompt, the tokens of each fact's quote."""
     lanes: tuple[LaneTokens, ...]
     """One entry per section."""
 
@@ -73,17 +75,36 @@ def tokenize_document(
     document: TaughtDocument, config: PdtConfig, tokenizer: StudentTokenizer
 ) -> DocumentTokens:
     """Source, prompt and sections in the student's tokens."""
-    prompt = prompt_text(
-        document.article.text, document.answer.request, config.records.prompt_format
-    )
+    prompt_format = config.records.prompt_format
+    prompt = prompt_text(document.article.text, document.answer.request, prompt_format)
+    encoded = tokenizer.encode(prompt)
+    starts, ends = monotone(encoded.spans)
+    source = prompt_format.index("{source}")
     return DocumentTokens(
         source_tokens=len(tokenizer.encode(document.article.text).ids),
-        prompt=tuple(tokenizer.encode(prompt).ids),
+        prompt=tuple(encoded.ids),
+        facts=tuple(
+            tokens_between(starts, ends, source + start, source + end)
+            for start, end in _fact_characters(document)
+        ),
         lanes=tuple(
             tokenize_section(section, tokenizer, block_tokens=config.lanes.block_tokens)
             for section in document.answer.sections
         ),
     )
+
+
+def _fact_characters(document: TaughtDocument) -> Iterator[tuple[int, int]]:
+    """Where each fact's quote stands in the article's text."""
+    begins = document.article.paragraph_starts()
+    for fact in document.inventory.facts:
+        begin = begins.get(fact.paragraph_id, 0)  # an unknown paragraph is refused by its own rule
+        yield begin + fact.quote.start, begin + fact.quote.end
+
+
+def tokens_between(starts: Sequence[int], ends: Sequence[int], start: int, end: int) -> range:
+    """The tokens that cover characters `start` to `end`, by the characters that each covers."""
+    return range(bisect_right(ends, start), bisect_left(starts, end))
 
 
 def tokenize_section(

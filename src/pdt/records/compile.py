@@ -16,7 +16,7 @@ from pdt.records.checks import check_document
 from pdt.records.dependencies import PlacedDependency, place_dependency
 from pdt.records.embed import Encoder, Projection, load_encoder, node_text
 from pdt.records.progress import active_nodes
-from pdt.records.roles import block_roles, lane_roles, roles_in_fact_order
+from pdt.records.roles import block_roles, fact_begins, lane_roles, roles_in_fact_order
 from pdt.records.schema import RECORD_VERSION, TrainingRecord
 from pdt.teacher.checks import CheckFailure
 from pdt.teacher.document import TaughtDocument
@@ -95,7 +95,10 @@ class Compiler:
             presentation_rank_K=np.argsort(answer.lane_at_position).astype(np.int8),
             lane_role_KF=lane_roles(roles_F, len(tokens.lanes)),
             role_KUF=block_roles(roles_F, tokens.lanes),
+            fact_begin_KT=fact_begins(roles_F, answer.sections, tokens.lanes),
             active_node_KU=active_nodes(answer.sections, answer.plans, tokens.lanes),
+            fact_start_F=np.array([fact.start for fact in tokens.facts], dtype=np.int32),
+            fact_stop_F=np.array([fact.stop for fact in tokens.facts], dtype=np.int32),
             **self._embed(document),
             **_routing(document),
             **_dependencies(document, tokens.lanes),

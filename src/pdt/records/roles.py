@@ -1,14 +1,18 @@
 """OWNER, REFERENCE, ABSENT at the exact lane and block where evidence occurs. Paper: §4.3, §5.2."""
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
 
 from pdt.records.align import LaneTokens
 from pdt.records.arrays import PAD
-from pdt.teacher.answer import Answer, FactRoles
+from pdt.teacher.answer import PARAGRAPH_BREAK, Answer, FactRoles, TargetSection
 from pdt.terms import FactRole
 
+SENTENCE_END = re.compile(rf"(?<=[.!?]) |{PARAGRAPH_BREAK}")
+BEGIN_TOKENS = 3
+"""Of a sentence; by then it is decided which fact it tells."""
 ROLE_INDEX = {role: index for index, role in enumerate(FactRole)}
 """The classifier's classes: OWNER 0, REFERENCE 1, ABSENT 2."""
 
@@ -42,3 +46,19 @@ def block_roles(roles_F: Sequence[FactRoles], tokens_K: Sequence[LaneTokens]) ->
                     roles.lanes[lane].role
                 ]
     return role_KUF
+
+
+def fact_begins(
+    roles_F: Sequence[FactRoles], sections: Sequence[TargetSection], tokens_K: Sequence[LaneTokens]
+) -> np.ndarray:
+    """Where a lane begins to tell a fact that it owns, `[K, T]`. Paper: §2.1 (ownership)."""
+    begin_KT = np.zeros((len(tokens_K), max(len(lane.ids) for lane in tokens_K)), dtype=bool)
+    for lane, (section, tokens) in enumerate(zip(sections, tokens_K, strict=True)):
+        for roles in roles_F:
+            if roles.lanes[lane].role is not FactRole.OWNER:
+                continue
+            for quote in roles.lanes[lane].quotes:
+                sentence = re.split(SENTENCE_END, section.text[: quote.start])[-1]
+                first = tokens.tokens_of(quote.start - len(sentence), quote.end).start
+                begin_KT[lane, first : first + BEGIN_TOKENS] = True
+    return begin_KT

@@ -15,7 +15,7 @@ from pdt.contract import Contract, Id, Sha256
 from pdt.records.arrays import Axes, sizes_of
 from pdt.terms import Split
 
-RECORD_VERSION = "pdt.record/1"
+RECORD_VERSION = "pdt.record/2"
 
 
 class TrainingRecord(Contract):
@@ -23,7 +23,7 @@ class TrainingRecord(Contract):
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
-    schema_version: Literal["pdt.record/1"] = "pdt.record/1"
+    schema_version: Literal["pdt.record/2"] = "pdt.record/2"
     """The version of this contract."""
     record_id: Id
     """The document's id."""
@@ -56,6 +56,10 @@ class TrainingRecord(Contract):
     node_valid_KN: Annotated[np.ndarray, Axes("KN", "bool")]
     """Which nodes exist."""
 
+    fact_start_F: Annotated[np.ndarray, Axes("F", "int32")]
+    """Of the prompt, the first token of each fact's quote."""
+    fact_stop_F: Annotated[np.ndarray, Axes("F", "int32")]
+    """And one past its last."""
     owner_lane_F: Annotated[np.ndarray, Axes("F", "int8")]
     """o(f): the one lane that owns each fact."""
     owner_node_F: Annotated[np.ndarray, Axes("F", "int8")]
@@ -65,6 +69,8 @@ class TrainingRecord(Contract):
     permitted_KF: Annotated[np.ndarray, Axes("KF", "bool")]
     """Whether some node of the lane may mention the fact, used or not."""
 
+    fact_begin_KT: Annotated[np.ndarray, Axes("KT", "bool")]
+    """The first tokens of every sentence in which a lane tells a fact that it owns."""
     active_node_KU: Annotated[np.ndarray, Axes("KU", "int8")]
     """The node whose target paragraphs occupy most of each block."""
     role_KUF: Annotated[np.ndarray, Axes("KUF", "int8")]

@@ -92,6 +92,17 @@ class Article(Contract):
             parts += [paragraph.text for paragraph in section.paragraphs]
         return "\n\n".join(parts)
 
+    def paragraph_starts(self) -> dict[str, int]:
+        """The character of `text` at which each paragraph begins."""
+        starts, place = {}, len(f"# {self.title}")
+        for section in self.sections:
+            if section.path:
+                place += len(f"\n\n{'#' * (len(section.path) + 1)} {section.path[-1]}")
+            for paragraph in section.paragraphs:
+                starts[paragraph.id] = place + 2
+                place += 2 + len(paragraph.text)
+        return starts
+
 
 def _unique(what: str, values: list[str]) -> None:
     if twice := sorted({value for value in values if values.count(value) > 1}):

@@ -5,8 +5,9 @@ elsewhere. A killed adaptation goes on from its last state to the same weights.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 
 import torch
@@ -101,29 +102,42 @@ def adapt(
         )
     bound = {"adaptation": asdict(how), "records": shards.digest}
     first = restore_state(work / STATE, weights, optimizer, bound)
-    for step, batch in enumerate(_batches(shards, how)):
+    for step, documents in enumerate(_batches(shards, how)):
         if step == how.steps:
             break
         if step < first:
             continue
-        prompt_nll, nll = decoder(batch)
-        prompt = prompt_nll.sum() / (batch.prompt_valid_BS.sum() - len(batch.record_ids))
-        section = nll.sum() / batch.token_valid_BKT.sum()
-        (section + how.prompt_weight * prompt).backward()
+        section, prompt = _backward(decoder, documents, how.prompt_weight)
         torch.nn.utils.clip_grad_norm_(decoder.parameters(), 1.0)
         for group in optimizer.param_groups:
             group["lr"] = how.learning_rate_at(step)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-        watch(step + 1, {"section": section.item(), "prompt": prompt.item()})
+        watch(step + 1, {"section": section, "prompt": prompt})
         if (step + 1) % how.save_steps == 0 or step + 1 == how.steps:
             save_state(work / STATE, weights, optimizer, step + 1, bound)
 
 
-def _batches(shards: RecordShards, how: Adaptation) -> Iterator[RecordBatch]:
+def _backward(
+    decoder: PlainDecoder, documents: Sequence[RecordBatch], prompt_weight: float
+) -> tuple[float, float]:
+    """The gradient of a step, and its mean losses. One document alone needs no padding."""
+    prompts = sum(int(one.prompt_valid_BS.sum()) - 1 for one in documents)
+    sections = sum(int(one.token_valid_BKT.sum()) for one in documents)
+    section, prompt = 0.0, 0.0
+    for one in documents:
+        prompt_nll, nll = decoder(one)
+        losses = nll.sum() / sections, prompt_nll.sum() / prompts
+        (losses[0] + prompt_weight * losses[1]).backward()
+        section, prompt = section + losses[0].item(), prompt + losses[1].item()
+    return section, prompt
+
+
+def _batches(shards: RecordShards, how: Adaptation) -> Iterator[list[RecordBatch]]:
+    """The documents of each step; an epoch's incomplete last step is left out."""
     epoch = 0
     while True:
-        for batch in shards.batches(how.batch_documents, seed=how.seed + epoch):
-            if len(batch.record_ids) == how.batch_documents:
-                yield batch
+        one_by_one = shards.batches(1, seed=how.seed + epoch)
+        for _ in range(len(shards) // how.batch_documents):
+            yield list(islice(one_by_one, how.batch_documents))
         epoch += 1

@@ -113,7 +113,7 @@ class DrillRun:
         scores = rollout.scores_BKT
         parts = {
             **note_losses(self.model, rollout.bus).parts,
-            Loss.TOKEN: token_loss(scores, torch.ones_like(dependency), dependency, weight),
+            Loss.TOKEN: token_loss(scores, torch.ones_like(dependency), (dependency, weight)),
             Loss.READ_OUT: read_out(self.model, rollout.bus, batch.edges),
         }
         objective = self.model.config.objective.model_copy(update={"read_out": self.how.read_out})

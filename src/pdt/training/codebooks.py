@@ -47,7 +47,7 @@ def _written(model: ParallelDecoder, shards: RecordShards, seed: int, *, least: 
     for batch in shards.batches(BATCH, seed=seed):
         lengths_B = batch.prompt_valid_BS.sum(1)
         prompt = model.read_prompt(batch.prompt_tokens_BS.clamp(min=0), lengths_B)
-        frontier = model.open_lanes(prompt, oracle_plans(batch))
+        frontier = model.open_lanes(prompt, oracle_plans(model, prompt, batch))
         for note in roll_out(model, frontier, batch.section_tokens_BKT).bus.blocks:
             assert note.written_BKE is not None
             found.append(note.written_BKE[note.published_BK])

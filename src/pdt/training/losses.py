@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pdt.model.oracle import oracle_plans
+from pdt.model.oracle import oracle_plans, plan_targets
 from pdt.model.pdt import ParallelDecoder, Prompt
 from pdt.model.planner import PlanSet
 from pdt.notes.bus import NotesBus
@@ -119,21 +119,24 @@ def _plan(
     counted: Collection[Loss],
 ) -> _Planned:
     if plan is PlanCondition.ORACLE and not {Loss.PLAN, Loss.ORDER} & set(counted):
-        return _Planned(oracle_plans(batch), {})
+        return _Planned(oracle_plans(model, prompt, batch), {})
     predicted = model.plan(prompt)
     assert predicted.validity_BKN is not None
+    targets = plan_targets(model, prompt, batch)
     matching = match_plans(
-        predicted.nodes_BKNP, predicted.validity_BKN, batch.plan_targets_BKNP, batch.node_valid_BKN
+        predicted.nodes_BKNP, predicted.validity_BKN, targets, batch.node_valid_BKN
     )
     learned = predicted.select(matching.predicted_of_teacher_BK)
     parts: Parts = {}
     apart = None
     if Loss.PLAN in counted:
         parts[Loss.PLAN] = matching.loss
-        apart = plans_apart(predicted.nodes_BKNP, batch.plan_targets_BKNP, batch.node_valid_BKN)
+        apart = plans_apart(predicted.nodes_BKNP, targets, batch.node_valid_BKN)
     if Loss.ORDER in counted:
         parts[Loss.ORDER] = order_loss(learned.scores_BK, batch.lane_at_position_BK)
-    return _Planned(learned if plan is PlanCondition.LEARNED else oracle_plans(batch), parts, apart)
+    if plan is PlanCondition.ORACLE:
+        learned = oracle_plans(model, prompt, batch)
+    return _Planned(learned, parts, apart)
 
 
 def _route(model: ParallelDecoder, batch: RecordBatch, plans: PlanSet) -> Tensor:
@@ -161,8 +164,8 @@ def _execution_losses(
         parts[Loss.TOKEN] = token_loss(
             rollout.scores_BKT,
             batch.token_valid_BKT,
-            batch.dependency_token_BKT,
-            model.config.objective.dependency_token,
+            (batch.dependency_token_BKT, model.config.objective.dependency_token),
+            (batch.fact_begin_BKT, model.config.objective.fact_begin),
         )
     if Loss.PROGRESS in counted:
         progress = heads.progress(h_BKUD, plans.nodes_BKNP)

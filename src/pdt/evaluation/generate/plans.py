@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import torch
 
-from pdt.model.oracle import oracle_plans
+from pdt.model.oracle import oracle_plans, plan_targets
 from pdt.model.pdt import ParallelDecoder, Prompt
 from pdt.model.planner import PlanSet
 from pdt.objective.matching import match_plans
@@ -31,10 +31,10 @@ class AddressedPlans:
         return self.plans.select(self.lane_of_plan_BK)
 
 
-def given_plans(batch: RecordBatch) -> AddressedPlans:
+def given_plans(model: ParallelDecoder, batch: RecordBatch, prompt: Prompt) -> AddressedPlans:
     """The teacher's plans, each on its own lane."""
-    documents, lanes = batch.section_lengths_BK.shape
-    return AddressedPlans(oracle_plans(batch), torch.arange(lanes).expand(documents, lanes))
+    lanes = torch.arange(batch.section_lengths_BK.shape[1]).expand_as(batch.section_lengths_BK)
+    return AddressedPlans(oracle_plans(model, prompt, batch), lanes)
 
 
 @torch.inference_mode()
@@ -48,7 +48,6 @@ def learned_plans(model: ParallelDecoder, batch: RecordBatch, prompt: Prompt) ->
     """The planner's plans, where it put them."""
     plans = model.plan(prompt)
     assert plans.validity_BKN is not None
-    matching = match_plans(
-        plans.nodes_BKNP, plans.validity_BKN, batch.plan_targets_BKNP, batch.node_valid_BKN
-    )
+    targets = plan_targets(model, prompt, batch)
+    matching = match_plans(plans.nodes_BKNP, plans.validity_BKN, targets, batch.node_valid_BKN)
     return AddressedPlans(plans, matching.predicted_of_teacher_BK)

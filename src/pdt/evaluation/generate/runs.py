@@ -179,7 +179,7 @@ class Runs:
         for weights, model in self.models.items():
             read = read_batch(model, batch.records)
             if self.settings.plan == "oracle":
-                plans = given_plans(batch.records)
+                plans = given_plans(model, batch.records, read)
             else:
                 plans = learned_plans(model, batch.records, read)
             prepared[weights] = _Prepared(read, plans)
@@ -194,13 +194,14 @@ class Runs:
     ) -> list[Written]:
         label = f"{'writing' if words is None else 'coined words'}, {condition.title}"
         self.watch(label, 0)
-        ready = prepared[condition.weights]
+        ready, model = prepared[condition.weights], self.models[condition.weights]
+        oracle = given_plans(model, batch.records, ready.read) if condition.oracle else None
         written, _ = write_batch(
-            self.models[condition.weights],
+            model,
             self.tokenizer,
             batch,
             condition,
-            given_plans(batch.records) if condition.oracle else ready.plans,
+            oracle or ready.plans,
             self.writing,
             read=ready.read,
             words=words,

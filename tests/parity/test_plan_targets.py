@@ -1,0 +1,101 @@
+"""Plan nodes made from the trunk's states, against plain loops over the source's passages."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from pdt.chronicle import Chronicle
+from pdt.chronicle.dials import turn_dials
+from pdt.chronicle.meter import nano_meter
+from pdt.config import load_config
+from pdt.model.build import random_model
+from pdt.model.oracle import OPENING_TOKENS, oracle_plans, plan_targets
+from pdt.model.pdt import ParallelDecoder
+from pdt.records.batch import RecordBatch, collate
+from pdt.records.compile import Compiler
+from pdt.records.embed import Projection
+from pdt.records.schema import TrainingRecord
+from pdt.terms import NodeTarget, Split
+from pdt.training.assignment import assign_lanes
+
+FORMS = [form for form in NodeTarget if form is not NodeTarget.TEXT]
+
+
+@pytest.fixture(scope="module")
+def batch() -> RecordBatch:
+    compiler = Compiler.load(load_config("nano"))
+    dials = turn_dials("nano", ["openings=false", "divisions=[dealt]", "source_words=1"])
+    chronicle = Chronicle(5, Split.TRAIN, dials, nano_meter())
+    records = [compiler.compile(document.taught) for document in chronicle.documents(3)]
+    assert all(isinstance(record, TrainingRecord) for record in records), records
+    return collate([dict(record) for record in records])
+
+
+def model_of(form: NodeTarget) -> ParallelDecoder:
+    config = load_config("nano", overrides=[f"planner.targets={form}"])
+    return random_model(config, seed=3)
+
+
+def read(model: ParallelDecoder, batch: RecordBatch):
+    return model.read_prompt(batch.prompt_tokens_BS.clamp(min=0), batch.prompt_valid_BS.sum(1))
+
+
+@pytest.mark.paper("§4.3")
+@pytest.mark.parametrize("form", FORMS)
+def test_a_node_is_what_the_trunk_says_of_the_passages_it_owns(
+    form: NodeTarget, batch: RecordBatch
+) -> None:
+    model = model_of(form)
+    targets_BKNP = plan_targets(model, read(model, batch), batch)
+    config = model.config
+    weight = torch.from_numpy(
+        Projection(
+            config.records.projection_seed,
+            planner_width=config.planner.width,
+            encoder_width=config.trunk.shape.width,
+        ).weight_PE
+    )
+    for b in range(len(batch.record_ids)):
+        tokens = batch.prompt_tokens_BS[b][batch.prompt_tokens_BS[b] >= 0]
+        h = F.rms_norm(model.read_prompt(tokens[None]).h_BTD[0], (config.trunk.shape.width,))
+        h = h - h.mean(0)
+        nodes = torch.zeros_like(targets_BKNP[b])
+        for f, lane in enumerate(batch.owner_lane_BF[b].tolist()):
+            if lane < 0:
+                continue
+            start, stop = int(batch.fact_start_BF[b, f]), int(batch.fact_stop_BF[b, f])
+            part = {
+                NodeTarget.BEFORE: h[start - 1],
+                NodeTarget.OPENING: h[start : min(stop, start + OPENING_TOKENS)].mean(0),
+                NodeTarget.PASSAGE: h[start:stop].mean(0),
+            }[form]
+            nodes[lane, int(batch.owner_node_BF[b, f])] += weight @ F.normalize(part, dim=0)
+        torch.testing.assert_close(targets_BKNP[b], F.normalize(nodes, dim=-1), atol=2e-4, rtol=0)
+
+
+def test_nodes_move_with_the_lanes_they_were_given_to(batch: RecordBatch) -> None:
+    model = model_of(NodeTarget.PASSAGE)
+    physical = torch.tensor([[2, 0, 1]] * len(batch.record_ids))
+    moved = assign_lanes(batch, physical)
+    before = oracle_plans(model, read(model, batch), batch).nodes_BKNP
+    after = oracle_plans(model, read(model, moved), moved).nodes_BKNP
+    torch.testing.assert_close(after[:, [2, 0, 1]], before)
+
+
+def test_a_fact_that_no_lane_owns_is_in_no_node(batch: RecordBatch) -> None:
+    model = model_of(NodeTarget.BEFORE)
+    unowned = replace(batch, owner_lane_BF=torch.full_like(batch.owner_lane_BF, -1))
+    assert plan_targets(model, read(model, unowned), unowned).abs().sum() == 0
+
+
+def test_the_tokens_of_a_fact_are_its_quote() -> None:
+    compiler = Compiler.load(load_config("nano"))
+    for document in Chronicle(6, Split.TRAIN, turn_dials("nano"), nano_meter()).documents(5):
+        record = compiler.compile(document.taught)
+        assert isinstance(record, TrainingRecord)
+        for f, fact in enumerate(document.taught.inventory.facts):
+            start, stop = int(record.fact_start_F[f]), int(record.fact_stop_F[f])
+            said = compiler.tokenizer.decode(record.prompt_tokens_S[start:stop].tolist())
+            assert said.strip() == fact.quote.text
