@@ -92,7 +92,7 @@ def draw_request(
     order = [0, 1, 2]
     if axis == "dealt":
         request = pick(stream, DEALT, split).format(event=world.event)
-        return Assignment(request, tuple(_deal(stream, world)))
+        return DividedRequest(request, tuple(_deal(stream, world)))
     if axis == "phase":
         request = pick(stream, BY_PHASE, split).format(event=world.event)
     elif stream.random() < 0.5:
