@@ -12,7 +12,7 @@ from pdt.chronicle.meter import nano_meter
 from pdt.config import load_config
 from pdt.model.build import random_model
 from pdt.model.oracle import OPENING_TOKENS, oracle_plans, plan_targets
-from pdt.model.pdt import ParallelDecoder
+from pdt.model.pdt import ParallelDecoder, Prompt
 from pdt.records.batch import RecordBatch, collate
 from pdt.records.compile import Compiler
 from pdt.records.embed import Projection
@@ -28,9 +28,12 @@ def batch() -> RecordBatch:
     compiler = Compiler.load(load_config("nano"))
     dials = turn_dials("nano", ["openings=false", "divisions=[dealt]", "source_words=1"])
     chronicle = Chronicle(5, Split.TRAIN, dials, nano_meter())
-    records = [compiler.compile(document.taught) for document in chronicle.documents(3)]
-    assert all(isinstance(record, TrainingRecord) for record in records), records
-    return collate([dict(record) for record in records])
+    rows = []
+    for document in chronicle.documents(3):
+        record = compiler.compile(document.taught)
+        assert isinstance(record, TrainingRecord), record
+        rows.append(dict(record))
+    return collate(rows)
 
 
 def model_of(form: NodeTarget) -> ParallelDecoder:
@@ -38,7 +41,7 @@ def model_of(form: NodeTarget) -> ParallelDecoder:
     return random_model(config, seed=3)
 
 
-def read(model: ParallelDecoder, batch: RecordBatch):
+def read(model: ParallelDecoder, batch: RecordBatch) -> Prompt:
     return model.read_prompt(batch.prompt_tokens_BS.clamp(min=0), batch.prompt_valid_BS.sum(1))
 
 

@@ -12,7 +12,14 @@ from pdt.terms import NotesCondition
 
 def test_every_preset_is_valid_and_canonical_comes_first() -> None:
     assert preset_names()[0] == "canonical"
-    assert set(preset_names()) == {"canonical", "nano", "qwen3-14b", "smollm2-135m", "tiny"}
+    assert set(preset_names()) == {
+        "canonical",
+        "nano",
+        "nano-2",
+        "qwen3-14b",
+        "smollm2-135m",
+        "tiny",
+    }
     for name in preset_names():
         assert load_config(name).lanes.count == 3
 

@@ -37,7 +37,7 @@ from pdt.teacher.document import TaughtBy, TaughtDocument
 from pdt.teacher.facts import Fact, FactInventory, HardNegative
 from pdt.terms import Alteration, FactRole, Split
 
-VERSION = "4"
+VERSION = "5"
 ATTEMPTS = 2000
 ALTERS = {
     "person": Alteration.ENTITY,
