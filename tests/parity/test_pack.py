@@ -31,8 +31,9 @@ def together(
         for name in here:
             while name in pack and (event := pack.next_event(name)) is not None:
                 said[name].append(event)
-        for name, event in pack.round([name for name in here if name in pack]):
-            said[name].append(event)
+        for name, first in pack.round([name for name in here if name in pack]):
+            assert not isinstance(first, Exception)
+            said[name].append(first)
         rounds += 1
     return said
 

@@ -22,6 +22,7 @@ from pdt.cli import (
     model,
     record,
     review,
+    serve,
     source,
     study,
     teacher,
@@ -39,6 +40,7 @@ app = typer.Typer(
 )
 app.command("generate")(generate.generate)
 app.command("demo")(demo.demo)
+app.command("serve")(serve.serve)
 app.command("census")(census.census)
 app.command("verify")(evaluation.verify)
 app.add_typer(train.app, name="train")

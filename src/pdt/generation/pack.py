@@ -65,17 +65,25 @@ class Pack:
             return None
         return self._resume(name, None)
 
-    def round(self, names: list[str]) -> list[tuple[str, Event]]:
-        """One shared round of those that wait for one, and the first event each says after it."""
+    def round(self, names: list[str]) -> list[tuple[str, Event | Exception]]:
+        """One shared round of those that wait for one, and the first event each says after it.
+
+        One that fails says its error, and has left; the others do not notice.
+        """
         asking = [name for name in names if self._members[name].asked is not None]
         with torch.inference_mode():
             answers = self._answers([self._members[name] for name in asking])
-        said = []
+        said: list[tuple[str, Event | Exception]] = []
         for name, answer in zip(asking, answers, strict=True):
             self._members[name].asked = None
-            event = self._resume(name, answer)
-            if event is not None:
-                said.append((name, event))
+            try:
+                event = self._resume(name, answer)
+            except Exception as error:
+                self.leave(name)
+                said.append((name, error))
+            else:
+                if event is not None:
+                    said.append((name, event))
         return said
 
     def _resume(self, name: str, answer: Advanced | None) -> Event | None:

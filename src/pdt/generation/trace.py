@@ -79,15 +79,15 @@ def model_digest(model: ParallelDecoder) -> str:
     return sha256_json([weights, *(part.model_dump(mode="json") for part in parts)])
 
 
-def trace_of(generation: Generation) -> Trace:
-    """The trace of a generation that has run."""
+def trace_of(generation: Generation, digest: str | None = None) -> Trace:
+    """The trace of a generation that has run; `digest` is the model's, where it is known."""
     plans = generation.plans
     if plans is None or any(w.reason is None for row in generation.writers for w in row):
         raise UsageError("The generation has not run to its end; a trace is taken after that.")
     sections = [[writer.section() for writer in row] for row in generation.writers]
     return Trace(
         format=FORMAT,
-        model_digest=model_digest(generation.model),
+        model_digest=digest or model_digest(generation.model),
         block_tokens=generation.model.config.lanes.block_tokens,
         prompts=tuple(tuple(prompt) for prompt in generation.prompts),
         settings=generation.settings,
@@ -104,9 +104,14 @@ def trace_of(generation: Generation) -> Trace:
     )
 
 
-def save_trace(trace: Trace, path: Path) -> None:
+def sealed(trace: Trace) -> dict[str, Any]:
+    """What a trace's file holds: the trace, and a digest that a change by hand would break."""
     body = trace.model_dump(mode="json")
-    write_json(path, {"digest": sha256_json(body), "trace": body})
+    return {"digest": sha256_json(body), "trace": body}
+
+
+def save_trace(trace: Trace, path: Path) -> None:
+    write_json(path, sealed(trace))
 
 
 def load_trace(path: Path) -> Trace:
@@ -140,11 +145,35 @@ def continue_from(
     tokenizer: StudentTokenizer | None,
 ) -> Generation:
     """As traced up to the barrier before `block`, then on under further interventions."""
-    barriers = len(trace.codes)
-    if not 0 <= block <= barriers:
-        raise UsageError(f"Block {block} cannot be continued from: the trace has 0 to {barriers}.")
-    later = [replace(edit, from_block=max(edit.from_block, block)) for edit in added]
+    later = _from_barrier(added, block, len(trace.codes))
     return _restart(model, trace, tokenizer, later, block * trace.block_tokens)
+
+
+def branch(
+    generation: Generation,
+    block: int,
+    added: Sequence[Intervention],
+    tokenizer: StudentTokenizer | None,
+) -> Generation:
+    """`continue_from` of one that lies on no disk, and may still be writing after that barrier."""
+    later = _from_barrier(added, block, len(generation.bus.blocks))
+    kept = block * generation.model.config.lanes.block_tokens
+    return start(
+        generation.model,
+        generation.prompts,
+        generation.settings,
+        tokenizer=tokenizer,
+        interventions=[*generation.interventions, *later],
+        plans=generation.plans,
+        forced=[[writer.tokens[:kept] for writer in row] for row in generation.writers],
+    )
+
+
+def _from_barrier(added: Sequence[Intervention], block: int, barriers: int) -> list[Intervention]:
+    """Further edits, none in force before `block`."""
+    if not 0 <= block <= barriers:
+        raise UsageError(f"Block {block} cannot be continued from: there are 0 to {barriers}.")
+    return [replace(edit, from_block=max(edit.from_block, block)) for edit in added]
 
 
 def differences(trace: Trace, generation: Generation) -> list[str]:

@@ -1,5 +1,8 @@
 """Serving an application until it is told to stop."""
 
+from collections.abc import Callable
+from types import FrameType
+
 import uvicorn
 from starlette.types import ASGIApp
 
@@ -9,11 +12,21 @@ KEEP_ALIVE = 30
 """Seconds an idle connection is kept."""
 
 
+class WebServer(uvicorn.Server):
+    """Says when it is told to stop, before it waits for the connections under way."""
+
+    on_exit: Callable[[], None] = staticmethod(lambda: None)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self.on_exit()
+        super().handle_exit(sig, frame)
+
+
 def server_of(
     app: ASGIApp, *, host: str, port: int, connections: int = 512, grace: int | None = None
-) -> uvicorn.Server:
+) -> WebServer:
     """A server with limits: on connections, on headers, and on idle time."""
-    return uvicorn.Server(
+    return WebServer(
         uvicorn.Config(
             app,
             host=host,

@@ -1,0 +1,1 @@
+"""The server's interfaces over HTTP, one file each."""

@@ -1,0 +1,51 @@
+"""The server's application: its interfaces, its pages, and the engine that runs while it does."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+from starlette.types import ASGIApp
+
+from pdt.generation.writer import Writer
+from pdt.serve.api import about, chat, native, responses
+from pdt.serve.engine import Engine
+from pdt.serve.limits import Limits
+from pdt.web.app import guarded, new_app
+from pdt.web.keys import Keys
+
+GRACE = 60.0
+"""Seconds that documents under way have to end when the server is told to stop."""
+
+
+def build(
+    load: Callable[[], Writer],
+    *,
+    model_name: str,
+    host: str = "127.0.0.1",
+    keys: Keys | None = None,
+    limits: Limits | None = None,
+    origins: Sequence[str] = (),
+    grace: float = GRACE,
+) -> tuple[ASGIApp, Engine]:
+    """The application behind its guards, and its engine."""
+    limits = limits or Limits()
+    engine = Engine(load, limits)
+
+    @asynccontextmanager
+    async def alive(app: FastAPI) -> AsyncIterator[None]:
+        engine.start(asyncio.get_running_loop())
+        yield
+        await asyncio.to_thread(engine.close, grace)
+
+    app = new_app("pdt", package="pdt.serve", description=__doc__ or "")
+    app.router.lifespan_context = alive
+    app.state.engine, app.state.model_name = engine, model_name
+    app.state.started = int(time.time())
+    for module in (about, chat, responses, native):
+        app.include_router(module.router)
+    behind = guarded(
+        app, host=host, keys=keys or Keys([]), body_bytes=limits.body_bytes, origins=origins
+    )
+    return behind, engine

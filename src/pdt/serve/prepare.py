@@ -1,0 +1,62 @@
+"""From what a client asks to a generation that is ready to begin, every refusal before its turn."""
+
+import re
+
+from pdt.generation.interventions import SwapPlans
+from pdt.generation.loop import Generation
+from pdt.generation.settings import GenerationSettings
+from pdt.generation.trace import branch
+from pdt.generation.writer import Writer
+from pdt.serve.limits import Limits
+from pdt.serve.writing import Asked, Writing, parse_all
+from pdt.web.refusals import Refusal
+
+
+def check_asked(asked: Asked, limits: Limits, *, fixed_order: bool) -> None:
+    """What can be said without the model. `fixed_order`: the answer's places are told at once."""
+    if asked.settings.max_tokens > limits.max_tokens:
+        raise Refusal(
+            400,
+            f"max_tokens is {asked.settings.max_tokens}; a lane may be asked for "
+            f"{limits.max_tokens} here.",
+            param="max_tokens",
+        )
+    for name, text in (("source", asked.source), ("request", asked.request)):
+        if "\x00" in text or any("\ud800" <= character <= "\udfff" for character in text):
+            raise Refusal(400, f"The {name} is not plain text: it holds zeros or half characters.")
+    for spec in asked.interventions:
+        if len(spec) > 80 or re.search(r"\d{10}", spec):
+            raise Refusal(400, "An intervention is at most 80 characters, its numbers 9 digits.")
+    for edit in parse_all(asked.interventions):
+        if fixed_order and isinstance(edit, SwapPlans) and edit.from_block:
+            raise Refusal(
+                400,
+                "A swap of plans after the first block changes the order of sections whose places "
+                "have been told. Use /v1/pdt/generations, or swap from block 0.",
+                param="pdt.interventions",
+            )
+
+
+def begin(writer: Writer, writing: Writing, parent: Writing | None = None) -> None:
+    """Tokenize and check; the generation runs when the engine comes to it."""
+    asked = writing.asked
+    edits = parse_all(asked.interventions)
+    generation: Generation
+    if parent is not None and asked.branch_of is not None:
+        assert parent.generation is not None
+        generation = branch(parent.generation, asked.branch_of[1], edits, writer.tokenizer)
+        generation.should_stop = writing.stop.is_set
+    else:
+        generation = writer.begin(
+            [(asked.source, asked.request)],
+            asked.settings,
+            interventions=edits,
+            should_stop=writing.stop.is_set,
+        )
+    writing.generation = generation
+
+
+def room_for(writer: Writer, source: str, request: str, settings: GenerationSettings) -> int:
+    """New tokens a lane may write where the client names no number: what the trunk has room for."""
+    positions = writer.model.config.trunk.shape.max_positions
+    return min(settings.max_tokens, max(1, positions - len(writer.prompt(source, request))))
