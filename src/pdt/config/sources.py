@@ -3,11 +3,13 @@
 Paper: §4.1, Table 1.
 """
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from pdt.config.node import Count, Share, Strict
+from pdt.config.node import Count, Share, Strict, Weight
+from pdt.config.presets import canonical_part
+from pdt.config.records import Range
 
 
 class SourceGateLimits(Strict):
@@ -80,6 +82,21 @@ class FetchConfig(Strict):
     """A longer `Retry-After` ends the run instead of waiting."""
 
 
+class DossierConfig(Strict):
+    """Sources put together from real texts (`pdt corpus write`)."""
+
+    kinds: dict[Literal["dossier", "paragraphs", "article"], Weight]
+    """Notes under headings, notes as loose paragraphs, one whole text; and how often."""
+    notes: Range
+    """Texts that one dossier holds."""
+    note_words: Range
+    """Words of such a text."""
+    told_share: Share
+    """Sentences of a note that can be told alone, at least."""
+    alone_words: Count
+    """A text of one paragraph is a source by itself from so many words on."""
+
+
 class SourcesConfig(Strict):
     """From Wikimedia to an accepted article. Paper: §4.1, Table 1."""
 
@@ -87,3 +104,6 @@ class SourcesConfig(Strict):
     splits: SplitShares
     html: HtmlLimits
     fetch: FetchConfig
+    dossiers: DossierConfig = Field(
+        default_factory=lambda: DossierConfig(**canonical_part("sources", "dossiers"))
+    )

@@ -8,7 +8,8 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, JsonValue, model_validator
 
-from pdt.config.node import Count, Seconds, Strict, Weight
+from pdt.config.node import Count, Seconds, Share, Strict, Weight
+from pdt.config.presets import canonical_part
 from pdt.terms import TeacherKind
 
 
@@ -67,6 +68,35 @@ class BatchConfig(Strict):
     """What a batched call costs as a share of the price above."""
 
 
+class ExtractiveConfig(Strict):
+    """The teacher that needs no language model: how it divides and how it tells."""
+
+    seed: int
+    """Another seed, other divisions of the same sources."""
+    draws: Count
+    """Most answers drawn for one source until one keeps every rule."""
+    divisions: dict[Literal["dealt", "position", "note", "heading", "words"], Weight]
+    """What lanes are divided by, and how often; `dealt` is arbitrary: only the plan knows it."""
+    pronoun_share: Share
+    """Sentences that keep their pronoun, of those right behind another of their subject."""
+    connective_share: Share
+    """Sentences that begin with a connective."""
+    style_share: Share
+    """Documents with a house style, where one fits."""
+    styles: Count
+    """Most choices of house style in one document."""
+    style_bits: tuple[Count, ...]
+    """h: a choice is one of 2^h ways; each draws one of these that its ways allow."""
+
+    @model_validator(mode="after")
+    def _some(self) -> "ExtractiveConfig":
+        if not any(self.divisions.values()) or not self.style_bits:
+            raise ValueError(
+                "divisions and style_bits must each allow at least one; raise a weight"
+            )
+        return self
+
+
 class TeacherConfig(Strict):
     """Who extracts facts and composes answers. Paper: §4.2."""
 
@@ -77,3 +107,6 @@ class TeacherConfig(Strict):
     """Money that a directory of calls may cost in all; needed before a call is made."""
     endpoint: EndpointConfig
     batch: BatchConfig
+    extractive: ExtractiveConfig = Field(
+        default_factory=lambda: ExtractiveConfig(**canonical_part("teacher", "extractive"))
+    )

@@ -14,6 +14,7 @@ from pdt.chronicle.meter import Meter
 from pdt.chronicle.teacher import ChronicleTeacher
 from pdt.config import PdtConfig
 from pdt.errors import CorruptFile, UsageError
+from pdt.extractive.teacher import ExtractiveTeacher
 from pdt.provenance import MANIFEST, read_json_object
 from pdt.records.checks import check_document
 from pdt.records.pipeline.layout import Build
@@ -33,7 +34,13 @@ def open_teacher(build: Build) -> Teacher:
     config = build.config
     if config.teacher.kind is TeacherKind.CHRONICLE:
         return _chronicle(build.bundles.parent, config)
+    if config.teacher.kind is TeacherKind.EXTRACTIVE:
+        return extractive(config)
     return prompted(config, open_client(build))
+
+
+def extractive(config: PdtConfig) -> ExtractiveTeacher:
+    return ExtractiveTeacher(config, load_tokenizer(config.records.tokenizer), checker(config))
 
 
 def prompted(config: PdtConfig, client: Client) -> PromptedTeacher:

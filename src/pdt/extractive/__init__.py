@@ -1,0 +1,1 @@
+"""Real prose from data files, and a teacher that needs no language model to teach it."""

@@ -1,0 +1,1 @@
+"""Plain prose as sentences: where they end, what they say, which source sentence bears them out."""
