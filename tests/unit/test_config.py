@@ -14,11 +14,9 @@ def test_every_preset_is_valid_and_canonical_comes_first() -> None:
     assert preset_names()[0] == "canonical"
     assert set(preset_names()) == {
         "canonical",
-    assert set(preset_names()) == {
         "digest",
         "nano",
         "nano-2",
-    }
         "qwen3-14b",
         "smollm2-135m",
         "tiny",
