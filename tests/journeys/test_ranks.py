@@ -15,7 +15,7 @@ from pdt.config import PdtConfig, edit_config, load_config
 from pdt.errors import UsageError
 from pdt.model.build import random_model
 from pdt.records.batch import RecordShards
-from pdt.training.checkpoint import RANDOM, latest_checkpoint
+from pdt.training.checkpoint import latest_checkpoint
 from pdt.training.curriculum import apply_manifest, stages_of
 from pdt.training.documents import DocumentStream
 from pdt.training.engine import Engine
@@ -23,6 +23,7 @@ from pdt.training.loop import Trainer
 from pdt.training.optimizer import learned_parameters, local
 from pdt.training.preflight import check_ranks
 from pdt.training.ranks import Ranks
+from pdt.training.saved_step import RANDOM
 from tests.conftest import ROOT
 from tests.journeys.test_training import metrics, numbers
 from tests.support.training_samples import corpus

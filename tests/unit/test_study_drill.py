@@ -15,6 +15,7 @@ from pdt.config import PdtConfig, load_config
 from pdt.errors import BindingMismatch
 from pdt.model.build import random_model
 from pdt.model.pdt import ParallelDecoder
+from pdt.provenance import check_manifest
 from pdt.study.drill import Drill
 from pdt.study.drilling import Drilling, DrillRun
 from pdt.terms import NotesCondition, Split
@@ -97,6 +98,19 @@ def test_a_killed_drill_goes_on_to_the_same_weights(drill: Drill, tmp_path: Path
                 run.run(tmp_path / name, until)
         weights.append(model.state_dict())
     assert all(torch.equal(weights[0][name], value) for name, value in weights[1].items())
+
+
+def test_a_damaged_state_is_passed_over_and_its_step_is_taken_again(
+    drill: Drill, tmp_path: Path
+) -> None:
+    whole, again = small(), small()
+    DrillRun(whole, drill, Drilling(steps=4, save_steps=4)).run(tmp_path)
+    state = tmp_path / "step-000004"
+    assert [path.name for path in tmp_path.iterdir()] == [state.name]
+    (state / "weights.safetensors").write_bytes(b"torn")
+    DrillRun(again, drill, Drilling(steps=4, save_steps=4)).run(tmp_path)
+    assert all(value.equal(again.state_dict()[n]) for n, value in whole.state_dict().items())
+    check_manifest(state, required=["optimizer.safetensors", "state.json", "weights.safetensors"])
 
 
 def test_the_drill_leaves_trunk_plans_and_heads_as_they_were(drill: Drill, tmp_path: Path) -> None:

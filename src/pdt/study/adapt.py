@@ -25,8 +25,6 @@ from pdt.objective.token import scoring_states, token_nll
 from pdt.records.batch import RecordBatch, RecordShards
 from pdt.study.state import restore_state, save_state
 
-STATE = "adaptation.safetensors"
-
 
 @dataclass(frozen=True)
 class Adaptation:
@@ -94,14 +92,14 @@ def adapt(
     optimizer = torch.optim.AdamW(
         decoder.parameters(), lr=how.learning_rate, betas=(0.9, 0.98), weight_decay=0.01
     )
-    weights = decoder.state_dict()
+    weights = dict(decoder.named_parameters())
     if len(shards) < how.batch_documents:
         raise UsageError(
             f"{shards.directory} holds {len(shards)} training documents; a step takes "
             f"{how.batch_documents}.\nWrite a larger corpus."
         )
     bound = {"adaptation": asdict(how), "records": shards.digest}
-    first = restore_state(work / STATE, weights, optimizer, bound)
+    first = restore_state(work, weights, optimizer, bound)
     for step, documents in enumerate(_batches(shards, how)):
         if step == how.steps:
             break
@@ -115,7 +113,7 @@ def adapt(
         optimizer.zero_grad(set_to_none=True)
         watch(step + 1, {"section": section, "prompt": prompt})
         if (step + 1) % how.save_steps == 0 or step + 1 == how.steps:
-            save_state(work / STATE, weights, optimizer, step + 1, bound)
+            save_state(work, weights, optimizer, step + 1, bound)
 
 
 def _backward(

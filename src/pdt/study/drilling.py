@@ -28,7 +28,6 @@ from pdt.training.losses import note_losses, read_out
 from pdt.training.optimizer import build_optimizer, learned_parameters, take_step
 from pdt.training.rollout import Rollout, roll_out
 
-STATE = "drill.safetensors"
 TRAINED = frozenset({Component.LANES, Component.SNC, Component.NOTE_WRITER})
 
 
@@ -66,13 +65,13 @@ class DrillRun:
     ) -> None:
         """Every step that is left; `work` keeps the state."""
         weights = dict(learned_parameters(self.model))
-        first = restore_state(work / STATE, weights, self.optimizer, self._bound)
+        first = restore_state(work, weights, self.optimizer, self._bound)
         if first == 0:
             self._take_codes()
         for step in range(first, self.how.steps):
             watch(step + 1, self._step(step))
             if (step + 1) % self.how.save_steps == 0 or step + 1 == self.how.steps:
-                save_state(work / STATE, weights, self.optimizer, step + 1, self._bound)
+                save_state(work, weights, self.optimizer, step + 1, self._bound)
 
     @torch.no_grad()
     def recalled(self, condition: NotesCondition) -> float:

@@ -1,60 +1,86 @@
-"""Where a killed step of the study goes on: weights and optimizer in one file, written whole."""
+"""Where a killed step of the study goes on: a saved step like a run's, with plain weights.
 
-import json
+step-000050/weights.safetensors    what is trained, by name
+step-000050/…                      the rest of a saved step (`pdt.training.saved_step`)
+"""
+
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
-from safetensors import safe_open
-from safetensors.torch import load_file, save_file
-from torch import Tensor
+from torch.nn import Parameter
 
 from pdt.binding import refuse_other
-from pdt.provenance import atomic_path
+from pdt.model.pieces import read_rows
+from pdt.training.ranks import Ranks
+from pdt.training.saved_step import (
+    OPTIMIZER,
+    checkpoint_path,
+    moments_of,
+    read_state,
+    remove_partial,
+    restore_moments,
+    whole_steps,
+    write_step,
+)
+
+WEIGHTS, NEEDED = "weights.safetensors", {"progress", "bound"}
 
 
 def save_state(
-    target: Path,
-    weights: Mapping[str, Tensor],
+    work: Path,
+    weights: Mapping[str, Parameter],
     optimizer: torch.optim.Optimizer,
     step: int,
     bound: Mapping[str, object],
 ) -> None:
-    """`weights` by name, the optimizer's moments by parameter number, what both are bound to."""
-    state = {f"weight.{name}": value.detach() for name, value in weights.items()}
-    for number, moments in optimizer.state_dict()["state"].items():
-        state |= {f"{kind}.{number}": value.clone() for kind, value in moments.items()}
-    with atomic_path(target) as partial:
-        save_file(state, partial, metadata={"step": str(step), "bound": json.dumps(bound)})
+    """What is trained, the optimizer's moments, and what both are bound to; earlier steps go."""
+    target = checkpoint_path(work, step)
+    write_step(
+        target,
+        {WEIGHTS: weights, OPTIMIZER: moments_of(weights.items(), optimizer)},
+        {"progress": {"step": step}, "bound": bound},
+        ranks=Ranks(),
+        made_by="pdt.study",
+        config=bound,
+    )
+    _keep_only(target, work)
 
 
 @torch.no_grad()
 def restore_state(
-    source: Path,
-    weights: Mapping[str, Tensor],
+    work: Path,
+    weights: Mapping[str, Parameter],
     optimizer: torch.optim.Optimizer,
     bound: Mapping[str, object],
 ) -> int:
-    """Fill `weights` and the optimizer in place; returns the steps taken, 0 without a file."""
-    if not source.is_file():
+    """Fill `weights` and the optimizer in place; returns the steps taken, 0 where none is whole."""
+    remove_partial(work)
+    source = next(whole_steps(work, _checked), None)
+    _keep_only(source, work)  # a damaged one would stand in the way of its step
+    if source is None:
         return 0
-    with safe_open(source, "pt") as file:
-        metadata = file.metadata()
-    step, theirs = int(metadata["step"]), json.loads(metadata["bound"])
+    state = _checked(source)
     refuse_other(
-        theirs,
+        state["bound"],
         bound,
         f"{source} is the state of something else.",
         "Give the settings it was begun with, or another --out.",
         sides=("state", "asked for"),
     )
-    moments: dict[int, dict[str, Tensor]] = {}
-    for name, value in load_file(source).items():
-        kind, _, rest = name.partition(".")
-        if kind == "weight":
-            weights[rest].copy_(value)
-        else:
-            moments.setdefault(int(rest), {})[kind] = value
-    groups = optimizer.state_dict()["param_groups"]
-    optimizer.load_state_dict({"state": moments, "param_groups": groups})
-    return step
+    for name, value in read_rows(source / WEIGHTS, weights).items():
+        weights[name].copy_(value)
+    restore_moments(weights.items(), optimizer, source)
+    return int(state["progress"]["step"])
+
+
+def _checked(directory: Path) -> dict[str, Any]:
+    return read_state(directory, NEEDED)
+
+
+def _keep_only(step: Path | None, work: Path) -> None:
+    for other in work.glob("step-*"):
+        if other != step:
+            shutil.rmtree(other)

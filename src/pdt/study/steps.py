@@ -24,8 +24,8 @@ from pdt.evaluation.protocol.conditions import (
 from pdt.study.recipe import CONDITIONS, DrillRecipe, Recipe, TrunkRecipe
 from pdt.study.states import read_mark
 from pdt.terms import NotesCondition, Split
-from pdt.training.checkpoint import checkpoint_path
 from pdt.training.curriculum import stages_of
+from pdt.training.saved_step import checkpoint_path
 
 TRAINING, PLANNING, READING = 0.45, 0.012, 0.15
 """Seconds a document on one core of the build machine: with lanes, the planner alone, and the trunk

@@ -1,7 +1,7 @@
 """Nano's trunk: stories15M with Chronicle's vocabulary, adapted to Chronicle, as a model directory.
 
 config.json  model.safetensors  tokenizer.json      a Hugging Face Llama, ready to be split
-adaptation.safetensors                               where a killed adaptation goes on
+step-000050/                                         where a killed adaptation goes on
 """
 
 from collections.abc import Callable

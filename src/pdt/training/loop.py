@@ -22,8 +22,6 @@ from pdt.training.checkpoint import (
     load_checkpoint,
     other_products,
     prune_checkpoints,
-    remove_partial,
-    restore_optimizer,
     save_checkpoint,
 )
 from pdt.training.codebooks import take_codes
@@ -31,10 +29,16 @@ from pdt.training.curriculum import Stage, apply_manifest, stage_at, stages_of
 from pdt.training.documents import DocumentStream
 from pdt.training.engine import Engine
 from pdt.training.held_out import HeldOut
-from pdt.training.optimizer import build_optimizer, learning_rate_at, take_step
+from pdt.training.optimizer import (
+    build_optimizer,
+    learned_parameters,
+    learning_rate_at,
+    take_step,
+)
 from pdt.training.preflight import check_run
 from pdt.training.ranks import Ranks
 from pdt.training.recompute import recompute_activations
+from pdt.training.saved_step import remove_partial, restore_moments
 from pdt.training.watch.metrics import STEP, Metrics, Watch, append_metrics, forget_later_metrics
 from pdt.training.watch.tally import Tally, gate_values
 
@@ -89,7 +93,7 @@ class Trainer:
         trainer = cls(model, shards, run, progress, ranks=ranks)
         trainer.remark = other_products(directory, trainer.engine)
         with ranks.together():
-            restore_optimizer(model, trainer.optimizer, directory)
+            restore_moments(learned_parameters(model), trainer.optimizer, directory)
             if ranks.first:
                 forget_later_metrics(run, progress.step)
         return trainer
