@@ -1,12 +1,15 @@
 """A generation can be shown, replayed exactly, and continued another way."""
 
 import json
+from collections import Counter
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 from pdt.errors import BindingMismatch, CorruptFile, UsageError
 from pdt.generation.loop import Generation, start
+from pdt.generation.picture import draw_picture
 from pdt.generation.settings import GenerationSettings
 from pdt.generation.trace import (
     continue_from,
@@ -29,6 +32,8 @@ from tests.support.generations import (
     some_prompts,
     text_model,
 )
+
+SVG = "{http://www.w3.org/2000/svg}"
 
 
 def traced(
@@ -137,3 +142,27 @@ def test_a_difference_is_found_and_named(tmp_path: Path) -> None:
     generation.writers[1][2].tokens[7] ^= 1
     found = differences(trace, generation)
     assert found == ["document 1, lane 2: differs at token 7"]
+
+
+def test_a_picture_of_a_trace_shows_every_word_in_its_block_and_needs_nothing_beside_itself(
+    tmp_path: Path,
+) -> None:
+    _, tokenizer, _ = traced(tmp_path)
+    trace = load_trace(tmp_path / "trace.json")
+    for document, lanes in enumerate(trace.lanes):
+        root = ElementTree.fromstring(draw_picture(trace, document, tokenizer))
+        codes = [
+            f"{code:02x}"
+            for codes, published in zip(trace.codes, trace.published, strict=True)
+            for lane, note in enumerate(codes[document])
+            for code in note
+            if published[document][lane]
+        ]
+        notes = [text.text for text in root.iter(f"{SVG}text") if text.get("class") == "code"]
+        assert sorted(map(str, notes)) == sorted(codes) and codes
+        words = "".join(str(w.text) for w in root.iter(f"{SVG}tspan") if w.get("class") == "word")
+        told = "".join(wrote.text for wrote in lanes)
+        assert Counter(filter(str.isalnum, words)) == Counter(filter(str.isalnum, told))
+        assert "href" not in {name for element in root.iter() for name in element.attrib}
+    with pytest.raises(UsageError, match="holds documents 0 to 1, not 2"):
+        draw_picture(trace, 2, tokenizer)

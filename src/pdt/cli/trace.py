@@ -1,4 +1,4 @@
-"""`pdt trace`: show, replay and continue a saved generation."""
+"""`pdt trace`: show, draw, replay and continue a saved generation."""
 
 import json
 import threading
@@ -11,7 +11,7 @@ from pdt.cli.generate import AsEvents, Interventions, ModelDirectory, TraceFile,
 from pdt.cli.options import AsJson
 from pdt.errors import PdtError, UsageError
 
-app = typer.Typer(help="Show, replay and continue saved generations.", no_args_is_help=True)
+app = typer.Typer(help="Show, draw, replay and continue saved generations.", no_args_is_help=True)
 
 File = Annotated[Path, typer.Argument(help="A trace saved with --trace.")]
 
@@ -45,6 +45,30 @@ def show_trace(file: File, as_json: AsJson = False) -> None:
                 if published[document][lane]
             ]
             console.print(f"  notes: {' | '.join(codes) or 'none'}")
+
+
+@app.command("draw")
+def draw_trace(
+    file: File,
+    model: ModelDirectory,
+    svg: Annotated[Path, typer.Option(help="The picture to write.")],
+    trunk: Trunk = None,
+    document: Annotated[int, typer.Option(min=0, help="Which document of the trace.")] = 0,
+    mark: Annotated[list[str] | None, typer.Option(help="A word that is to stand out.")] = None,
+) -> None:
+    """Draw a document as it was written: its lanes side by side, notes at the barriers (SVG)."""
+    from pdt.generation.picture import draw_picture
+    from pdt.generation.trace import check_model, load_trace
+    from pdt.generation.writer import Writer
+    from pdt.provenance import atomic_path
+
+    trace = load_trace(file)
+    writer = Writer.load(model, trunk=trunk)
+    check_model(writer.model, trace)
+    picture = draw_picture(trace, document, writer.tokenizer, mark or ())
+    with atomic_path(svg) as partial:
+        partial.write_text(picture, encoding="utf-8")
+    print(svg)
 
 
 @app.command("replay")

@@ -79,6 +79,18 @@ def model_digest(model: ParallelDecoder) -> str:
     return sha256_json([weights, *(part.model_dump(mode="json") for part in parts)])
 
 
+def check_model(model: ParallelDecoder, trace: Trace) -> None:
+    """Refuse another model than the one that wrote the trace."""
+    found = model_digest(model)
+    if found != trace.model_digest:
+        raise BindingMismatch(
+            "The trace is of another model.",
+            [("model digest", trace.model_digest[:16], found[:16])],
+            "Give the model that wrote it.",
+            sides=("trace", "model"),
+        )
+
+
 def trace_of(generation: Generation, digest: str | None = None) -> Trace:
     """The trace of a generation that has run; `digest` is the model's, where it is known."""
     plans = generation.plans
@@ -200,14 +212,7 @@ def _restart(
     added: Sequence[Intervention],
     forced_tokens: int | None,
 ) -> Generation:
-    found = model_digest(model)
-    if found != trace.model_digest:
-        raise BindingMismatch(
-            "The trace is of another model.",
-            [("model digest", trace.model_digest[:16], found[:16])],
-            "Give the model that wrote it.",
-            sides=("trace", "model"),
-        )
+    check_model(model, trace)
     before = [_intervention(spec) for spec in trace.interventions]
     forced = None
     if forced_tokens is not None:
