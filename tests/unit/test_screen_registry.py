@@ -10,7 +10,7 @@ from pdt.evaluation.screens.screen import ScreenChoice
 
 
 def test_every_screen_has_a_name_of_its_own() -> None:
-    assert [kind.name for kind in SCREENS] == ["exact", "nli"]
+    assert [kind.name for kind in SCREENS] == ["exact", "prose", "nli"]
 
 
 def test_the_exact_screen_judges_alone_unless_another_is_asked_for() -> None:
@@ -18,7 +18,7 @@ def test_the_exact_screen_judges_alone_unless_another_is_asked_for() -> None:
 
 
 def test_a_screen_that_does_not_exist_is_refused_with_those_that_do() -> None:
-    with pytest.raises(UsageError, match=r"no screen 'guess'\. Give exact or nli"):
+    with pytest.raises(UsageError, match=r"no screen 'guess'\. Give exact or prose or nli"):
         open_screens(ScreenChoice("guess"))
 
 

@@ -48,7 +48,10 @@ def run(
     ] = None,
     split: Annotated[Split, typer.Option(help="The split to judge on.")] = Split.TEST,
     screen: Annotated[
-        str, typer.Option(help="exact (Chronicle) or nli: whose judgments the tables use.")
+        str,
+        typer.Option(
+            help="exact (Chronicle), prose (real text) or nli: whose judgments the tables use."
+        ),
     ] = "exact",
     nli: Annotated[
         str | None,

@@ -4,6 +4,7 @@ import json
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,12 +12,14 @@ import typer
 
 from pdt.cli.options import AsJson
 from pdt.errors import UsageError
+from pdt.sources.own_text import own_text
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from pdt.generation.events import Done
+    from pdt.generation.events import Done, Event
     from pdt.generation.loop import Generation
+    from pdt.generation.writer import Writer
 
 SOURCE_BYTES = 4 << 20
 """No source of a supported prompt is larger."""
@@ -40,13 +43,19 @@ Interventions = Annotated[
 AsEvents = Annotated[
     bool, typer.Option("--events", help="Print every event, one JSON object a line.")
 ]
+HtmlFile = Annotated[
+    Path | None,
+    typer.Option("--html", help="Write a page that links every sentence to its source."),
+]
 TraceFile = Annotated[Path | None, typer.Option("--trace", help="Save a trace to this file.")]
 
 
 def generate(
     source: Annotated[
         str,
-        typer.Argument(help="A text or Markdown file, - for stdin, or taught documents (.jsonl)."),
+        typer.Argument(
+            help="Your article (.md, .txt, .html), - for stdin, or taught documents (.jsonl)."
+        ),
     ],
     model: ModelDirectory,
     request: Annotated[
@@ -62,6 +71,7 @@ def generate(
     overrides: Settings = None,
     intervene: Interventions = None,
     trace: TraceFile = None,
+    html: HtmlFile = None,
     as_json: AsJson = False,
     as_events: AsEvents = False,
 ) -> None:
@@ -71,6 +81,8 @@ def generate(
     text, asked = read_task(source, request, record)
     if trace is not None and trace.exists():
         raise UsageError(f"{trace} exists. Choose another --trace, or remove it.")
+    if html is not None and html.exists():
+        raise UsageError(f"{html} exists. Choose another --html, or remove it.")
 
     from pdt.generation.interventions import parse_intervention
     from pdt.generation.settings import settings_from
@@ -85,7 +97,18 @@ def generate(
     generation = writer.begin(
         [(text, asked)], settings, interventions=edits, should_stop=stop.is_set
     )
-    done = show(generation, stop, title=model.name, intervene=intervene or [], as_events=as_events)
+    heard: list[Event] = []
+    done = show(
+        generation,
+        stop,
+        title=model.name,
+        intervene=intervene or [],
+        as_events=as_events,
+        hear=heard.append,
+    )
+    if html is not None:
+        write_page(html, text, asked, model.name, done, heard)
+    warn_out_of_range(writer, text, done, heard)
     finish(generation, done, trace, as_json=as_json, as_events=as_events, stopped=stop.is_set())
 
 
@@ -96,12 +119,13 @@ def show(
     title: str,
     intervene: list[str],
     as_events: bool,
+    hear: "Callable[[Event], None]" = lambda event: None,
 ) -> "Done":
     """Run it, stoppable by Ctrl-C: live columns on a terminal, a line an event, or quiet."""
     from rich.console import Console
     from rich.live import Live
 
-    from pdt.generation.events import Done, as_json
+    from pdt.generation.events import Done, Round, as_json
     from pdt.generation.live import LiveView
 
     before = signal.signal(signal.SIGINT, lambda *_: stop.set())
@@ -115,6 +139,8 @@ def show(
                 live.stop()
             for event in generation.events():
                 view.take(event)
+                if not isinstance(event, Round):
+                    hear(event)
                 if as_events:
                     print(json.dumps(as_json(event), ensure_ascii=False), flush=True)
                 if isinstance(event, Done):
@@ -123,6 +149,30 @@ def show(
         signal.signal(signal.SIGINT, before)
     assert result is not None
     return result
+
+
+def write_page(
+    path: Path, source: str, request: str, model: str, done: "Done", heard: "list[Event]"
+) -> None:
+    """The page of the first document, put in place when it is whole."""
+    from pdt.generation.page import Generated, render_generated
+    from pdt.provenance import atomic_path
+
+    page = render_generated(Generated(source, request, model, done.documents[0], heard, done))
+    if not path.parent.is_dir():
+        raise UsageError(f"{path.parent} is not a directory.\nMake it, or choose another --html.")
+    with atomic_path(path) as partial:
+        partial.write_text(page, encoding="utf-8")
+
+
+def warn_out_of_range(writer: "Writer", source: str, done: "Done", heard: "list[Event]") -> None:
+    """Say so, on stderr, where a text shows itself to be none that the model can write about."""
+    from pdt.generation.in_range import signs_out_of_range
+
+    config = writer.model.config
+    tokens = len(writer.tokenizer.encode(source).ids)
+    if signs := signs_out_of_range(config, source, tokens, done.documents[0], heard):
+        print(f"This text is out of the model's range: {'; '.join(signs)}.", file=sys.stderr)
 
 
 def finish(
@@ -188,7 +238,10 @@ def read_task(source: str, request: str | None, record: str | None) -> tuple[str
             raise UsageError("--record chooses among taught documents; the source is a text.")
         if request is None:
             raise UsageError('Say what to write: --request "…".')
-        return source_text(source), request
+        text = own_text(source_text(source), "" if source == "-" else Path(source).suffix.lower())
+        if not text:
+            raise UsageError(f"{source} holds no paragraph of prose. Give some text.")
+        return text, request
     from pdt.records.inputs import read_documents
 
     if not Path(source).is_file():

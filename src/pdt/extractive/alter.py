@@ -45,7 +45,14 @@ def is_counted(statement: str) -> bool:
 def names_in(statement: str) -> list[str]:
     """Names behind the first word of a sentence."""
     found = [re.sub(r"['\u2019]s$", "", m[0]) for m in _NAME.finditer(statement) if m.start() > 0]
-    return [name for name in found if name not in MONTHS and len(name) > 2 and name not in _TITLES]
+    return [
+        name
+        for name in found
+        if len(name) > 2
+        and name not in MONTHS
+        and name not in _TITLES
+        and not name.startswith("The ")
+    ]
 
 
 def altered(

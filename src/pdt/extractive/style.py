@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from pdt.extractive.claims import Claim
 from pdt.extractive.tell import Mark, ToldSection
+from pdt.sentences.asides import ONE_OF_OURS, ONE_OF_THE, TOLD_IN
 from pdt.teacher.checks.facts import fold
 
 NUMBER_WORDS = (
@@ -53,20 +54,19 @@ WORDS_FOR_A_SUBJECT = (
     "entries", "items", "subjects", "topics", "cases", "examples", "matters", "choices",
 )  # fmt: skip
 SPELLINGS = (("catalogue", "catalog"), ("programme", "program"), ("grey book", "gray book"))
-CUES = ("according to the", "as told in the", "as given in the", "as listed in the")
 
 
 def styles_for(stream: random.Random, groups: int) -> list[Style]:
     """The styles that a document of so many notes may draw from, in drawn order."""
-    cue = stream.choice(CUES)
+    cue = stream.choice(TOLD_IN)
     found = [
         Style("source_word", cue, "", WORDS_FOR_THE_SOURCE),
         Style("spelling", cue, "", stream.choice(SPELLINGS)),
-        Style("subject_word", "one of our", " here", WORDS_FOR_A_SUBJECT),
+        Style("subject_word", ONE_OF_OURS, " here", WORDS_FOR_A_SUBJECT),
     ]
     if 3 <= groups < len(NUMBER_WORDS):
         ways = (f"{NUMBER_WORDS[groups]} notes", f"{groups} notes")
-        found.append(Style("numerals", "one of the", "", ways))
+        found.append(Style("numerals", ONE_OF_THE, "", ways))
     stream.shuffle(found)
     return found
 

@@ -10,18 +10,21 @@ from functools import lru_cache
 
 _FUNCTION = """
     a about above according after again against all also although am an and another any are as at
-    be because been before began being below between both but by came can could did do does during
-    each few finally first for former from further furthermore had has have he her here hers him his
-    how however i if in into is it its itself just later latter made may meanwhile might moreover
-    more most much must nor not of off on once one only or other others our out over own part same
-    she should since so some still such than that the their them then there these they this those
-    though through thus to too under until up upon us very was we were what when where whether which
-    while who whom whose why will with within would you your
+    be because been before began being below besides between beyond both but by came can could did
+    do does during each few finally first for former from further furthermore had has have he her
+    here hers him his how however i if in into is it its itself just later latter made may
+    meanwhile might moreover more most much must nor not of off on once one only or other others
+    our out over own part same she should since so some still such than that the their them then
+    there these they this those though through thus to too under until up upon us very was we were
+    what when where whether which while who whom whose why will with within would you your
 """
 FUNCTION_WORDS = frozenset(_FUNCTION.split())
 """Words that carry a sentence and say nothing of what is true in it."""
 
-PRONOUNS = frozenset({"he", "she", "it", "they", "his", "her", "its", "their"})
+_OPENING = re.compile(
+    r"(?i)^(?:[a-z]+ [^,.]{2,60}, |[a-z]+, )?(?:he|she|it|they|his|her|its|their)\b"
+)
+"""A sentence that takes its subject from the one before it."""
 
 _WORD = re.compile(r"[^\W_]+(?:[.,:'\u2019&/-][^\W_]+)*")
 _NUMBERS = """
@@ -38,18 +41,18 @@ class Said:
     words: frozenset[str]
     """Stems of its content words, values among them."""
     values: frozenset[str]
-    """Names (capital letters inside the sentence) and numbers."""
+    """Names (capital letters, the first word's too) and numbers."""
     opens_with_pronoun: bool
 
 
 @lru_cache(maxsize=1 << 15)
-def said(sentence: str) -> Said:
-    """The sets of a sentence; what stands in parentheses does not count."""
-    text = without_parentheses(sentence)
+def said(sentence: str, *, whole: bool = False) -> Said:
+    """The sets of a sentence; what stands in parentheses counts only in a `whole` one."""
+    text = sentence if whole else without_parentheses(sentence)
     words: set[str] = set()
     values: set[str] = set()
     found = _WORD.findall(text)
-    for place, word in enumerate(found):
+    for word in found:
         plain = _plain(word)
         small = plain.casefold()
         if any(c.isdigit() for c in plain) or small in _NUMBER_WORDS:
@@ -57,12 +60,11 @@ def said(sentence: str) -> Said:
             if small != "one":
                 words.add(value)
                 values.add(value)
-        elif small not in FUNCTION_WORDS:
+        elif small not in FUNCTION_WORDS or plain == "May":
             words.add(stem(small))
-            if place and plain[0].isupper():
+            if plain[0].isupper():
                 values.add(stem(small))
-    first = _plain(found[0]).casefold() if found else ""
-    return Said(frozenset(words), frozenset(values), first in PRONOUNS)
+    return Said(frozenset(words), frozenset(values), _OPENING.match(text) is not None)
 
 
 def without_parentheses(text: str) -> str:

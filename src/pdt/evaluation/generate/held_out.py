@@ -6,6 +6,7 @@ Paper: §7.1, §7.2, §7.3.
 import hashlib
 from typing import Any
 
+from pdt.chronicle.markup import GENERATOR
 from pdt.contract import parse_contract
 from pdt.evaluation.lines.document import HeldOutChoice, HeldOutDocument, HeldOutFact
 from pdt.records.align import tokenize_section
@@ -66,6 +67,7 @@ def held_out(row: dict[str, Any], tokenizer: StudentTokenizer) -> HeldOutDocumen
         attacked_tokens=_attacked_tokens(document.answer, tokenizer),
         choices=tuple(choice for choice in coined.values() if choice is not None),
         unread_choices=tuple(name for name, choice in coined.items() if choice is None),
+        source=None if document.teacher.name == GENERATOR else document.article.text,
     )
 
 

@@ -68,6 +68,9 @@ class HeldOutDocument(Contract):
     """Coined dependencies that no measure can read: no words lead to it at both ends, or its
     alternatives are not listed or begin with the same token."""
 
+    source: str | None = None
+    """What the model read, where sentences are judged by it; Chronicle's claims need none."""
+
     def under_attack(self) -> "HeldOutDocument":
         """Only what needs the attacked lane: where others are needed too, their notes are whole."""
         return self.model_copy(

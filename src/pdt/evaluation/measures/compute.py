@@ -13,11 +13,13 @@ from pdt.evaluation.measures.evidence import Evidence, Measured
 from pdt.evaluation.measures.execution import execution_measures
 from pdt.evaluation.measures.notes import agreement_measures, bit_measures, delta_measures
 from pdt.evaluation.measures.screens import screen_measures
+from pdt.evaluation.measures.support import support_measures
 from pdt.evaluation.measures.writing import writing_measures
 from pdt.evaluation.protocol.settings import EvaluationSettings
 
 MEASURES: tuple[Callable[[Evidence], Measured], ...] = (
     writing_measures,
+    support_measures,
     delta_measures,
     bit_measures,
     agreement_measures,

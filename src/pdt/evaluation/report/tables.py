@@ -76,6 +76,7 @@ def all_tables(results: Results, raw: Raw) -> list[Table]:
             [gate_row(judged, results.settings.documents) for judged in results.gates],
         ),
         _ownership(results),
+        *_support(results),
         _addresses(results),
         _deltas(results),
         _bits(results),
@@ -112,6 +113,20 @@ def _ownership(results: Results) -> Table:
         if f"{c.name}.longform" in results.measures
     ]
     return "Free generation", ("condition", *(name for _, name in OWNERSHIP)), rows
+
+
+def _support(results: Results) -> list[Table]:
+    """Where documents keep their source: how much of what was written stands on it."""
+    rows = [
+        [c.title, *(percent(results.measures.get(f"{c.name}.{key}")) for key in _SUPPORT)]
+        for c in GENERATED
+        if f"{c.name}.support" in results.measures
+    ]
+    heads = ("condition", "sentences the source bears out", "sentences said before")
+    return [("Support by the source", heads, rows)] if rows else []
+
+
+_SUPPORT = ("support", "repetition")
 
 
 def _addresses(results: Results) -> Table:

@@ -3,10 +3,12 @@
 from pdt.errors import UsageError
 from pdt.evaluation.screens.exact import ExactScreen
 from pdt.evaluation.screens.nli import NliScreen
+from pdt.evaluation.screens.prose import ProseScreen
 from pdt.evaluation.screens.screen import Screen, ScreenChoice
 
 SCREENS: tuple[type[Screen], ...] = (
     ExactScreen,
+    ProseScreen,
     NliScreen,
 )
 
