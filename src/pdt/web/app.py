@@ -9,7 +9,7 @@ from starlette.responses import Response
 from starlette.routing import Mount
 from starlette.types import ASGIApp
 
-from pdt.errors import PdtError, UsageError
+from pdt.errors import AuditRefused, PdtError, UsageError
 from pdt.web.guards import Guards
 from pdt.web.headers import SecurityHeaders
 from pdt.web.keys import Keys
@@ -84,6 +84,8 @@ def as_refusal(error: Exception) -> Refusal:
             if isinstance(error.__cause__, Refusal):  # FastAPI wraps what reading a body raised
                 return error.__cause__
             return Refusal(error.status_code, str(error.detail), headers=error.headers)
+        case AuditRefused():
+            return Refusal(error.status, str(error))
         case UsageError():
             return Refusal(400, str(error))
         case _:
