@@ -79,3 +79,11 @@ class ContractBroken(PdtError):
 
     def __init__(self, what: str, remedy: str) -> None:
         super().__init__(f"{what}\n{remedy}")
+
+
+class AuditRefused(PdtError):
+    """A step of an audit that cannot be taken; over HTTP it has a `status`."""
+
+    def __init__(self, message: str, *, status: int = 409) -> None:
+        super().__init__(message)
+        self.status = status

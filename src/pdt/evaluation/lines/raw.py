@@ -56,7 +56,7 @@ RAW_FILES = (*_LINES, EXECUTION)
 def write_raw(directory: Path, raw: Raw) -> None:
     """The raw files of a result directory."""
     for name, (attribute, _) in _LINES.items():
-        _write_lines(directory / name, getattr(raw, attribute))
+        write_lines(directory / name, getattr(raw, attribute))
     if raw.execution is not None:
         with atomic_path(directory / EXECUTION) as partial:
             partial.write_text(raw.execution.model_dump_json(indent=2) + "\n", encoding="utf-8")
@@ -65,7 +65,7 @@ def write_raw(directory: Path, raw: Raw) -> None:
 def read_raw(directory: Path) -> Raw:
     """The raw files again; a line that is not of its schema is refused by place."""
     values: dict[str, Any] = {
-        attribute: list(_read_lines(directory / name, kind))
+        attribute: list(read_lines(directory / name, kind))
         for name, (attribute, kind) in _LINES.items()
     }
     path = directory / EXECUTION
@@ -74,7 +74,7 @@ def read_raw(directory: Path) -> Raw:
     return Raw(**values)
 
 
-def _write_lines(path: Path, rows: Sequence[Contract]) -> None:
+def write_lines(path: Path, rows: Sequence[Contract]) -> None:
     with atomic_path(path) as partial, partial.open("w", encoding="utf-8") as file:
         file.writelines(row.model_dump_json() + "\n" for row in rows)
 
@@ -84,7 +84,7 @@ def read_contract(path: Path, kind: type[C]) -> C:
     return parse_contract(kind, text, where=str(path), remedy=AGAIN)
 
 
-def _read_lines(path: Path, kind: type[C]) -> Iterator[C]:
+def read_lines(path: Path, kind: type[C]) -> Iterator[C]:
     if not path.is_file():
         raise CorruptFile(f"{path} is missing.\n{AGAIN}")
     text = read_utf8(path, remedy=AGAIN)

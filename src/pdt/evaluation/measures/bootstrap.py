@@ -57,7 +57,10 @@ class Bootstrap:
         return self.statistic([first, second], _divide)
 
     def statistic(self, columns: Sequence[Values], of_means: Means) -> Measure | None:
-        """Any function of column means, over the documents that every column has; None if none."""
+        """Any function of column means, over the documents that every column has; None if none.
+
+        Where the statistic is not a number it is undefined: None, or a resample left out.
+        """
         shared = sorted(set.intersection(*(set(column) for column in columns)))
         if not shared:
             return None
@@ -65,6 +68,9 @@ class Bootstrap:
         estimate = of_means(*table.mean(axis=1))
         means = self._draws(len(shared)) @ table.T / len(shared)  # [R, C]
         draws = of_means(*means.T)
+        if np.isnan(estimate):
+            return None
+        draws = draws[~np.isnan(draws)]
         tail = (1 - self.confidence) / 2
         low, high = np.quantile(draws, [tail, 1 - tail])
         return Measure(

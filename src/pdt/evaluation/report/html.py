@@ -5,7 +5,7 @@ Every text in it is escaped, and no request leaves it.
 Paper: §7, Table 3.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from html import escape
 from importlib import resources
 
@@ -23,30 +23,48 @@ CLASS = {Verdict.MET: "met", Verdict.UNMET: "unmet", Verdict.NOT_MEASURED: "open
 
 def render_html(results: Results, raw: Raw) -> str:
     """The whole page."""
-    style = (resources.files("pdt.evaluation.report") / "html.css").read_text(encoding="utf-8")
-    facts = "".join(
-        f"<li>{escape(fact.replace('`', ''))}</li>" for fact in facts_of_run(results, raw)
-    )
-    gates, *others = all_tables(results, raw)
     plots = "".join(
         f"<h2>{escape(title)}</h2>{body}" for title, body in _plots(results, raw) if body
     )
+    return render_page(
+        "Evaluation",
+        [gate.verdict for gate in results.gates],
+        facts_of_run(results, raw),
+        all_tables(results, raw),
+        plots=plots,
+        after=_sample(results, raw),
+    )
+
+
+def render_page(
+    title: str,
+    verdicts: Sequence[Verdict],
+    facts: Sequence[str],
+    tables: Sequence[Table],
+    *,
+    plots: str = "",
+    after: str = "",
+) -> str:
+    """A page of verdicts, facts and tables, the first of which is of gates."""
+    style = (resources.files("pdt.evaluation.report") / "html.css").read_text(encoding="utf-8")
+    listed = "".join(f"<li>{escape(fact.replace('`', ''))}</li>" for fact in facts)
+    gates, *others = tables
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="{POLICY}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>pdt evaluation</title><style>{style}</style></head><body>
-<h1>Evaluation</h1>{_verdict(results)}<ul>{facts}</ul>
+<title>pdt {title.lower()}</title><style>{style}</style></head><body>
+<h1>{title}</h1>{_verdict(verdicts)}<ul>{listed}</ul>
 {_table(gates)}
 {plots}
 {"".join(_table(table) for table in others)}
-{_sample(results, raw)}
+{after}
 </body></html>
 """
 
 
-def _verdict(results: Results) -> str:
-    counts = {v: sum(g.verdict is v for g in results.gates) for v in Verdict}
+def _verdict(verdicts: Sequence[Verdict]) -> str:
+    counts = {v: sum(verdict is v for verdict in verdicts) for v in Verdict}
     words = ", ".join(
         f'<span class="{CLASS[v]}">{count} {escape(MARK[v].lower())}</span>'
         for v, count in counts.items()

@@ -263,11 +263,17 @@ def _unread(raw: Raw) -> list[str]:
 def render_markdown(results: Results, raw: Raw) -> str:
     """The whole report."""
     lines = ["# Evaluation", "", *(f"- {fact}" for fact in facts_of_run(results, raw))]
-    for title, headings, rows in all_tables(results, raw):
+    return "\n".join([*lines, *markdown_tables(all_tables(results, raw))]) + "\n"
+
+
+def markdown_tables(tables: Sequence[Table]) -> list[str]:
+    """The lines of every table that has a row."""
+    lines: list[str] = []
+    for title, headings, rows in tables:
         if rows:
             lines += ["", f"## {title}", "", _row(headings), _row(["---"] * len(headings))]
             lines += [_row(row) for row in rows]
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 def _row(cells: Sequence[str]) -> str:
