@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from pdt.cli import (
+    audit,
     bench,
     census,
     chronicle,
@@ -58,6 +59,7 @@ app.add_typer(record.app, name="record")
 app.add_typer(teacher.app, name="teacher")
 app.add_typer(corpus.app, name="corpus")
 app.add_typer(evaluation.app, name="eval")
+app.add_typer(audit.app, name="audit")
 app.add_typer(study.app, name="study")
 
 

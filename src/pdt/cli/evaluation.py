@@ -165,12 +165,31 @@ def nli_train(
 @app.command("report")
 def report(
     directory: Annotated[Path, typer.Argument(help="A directory of `pdt eval run`.")],
+    audit: Annotated[
+        Path | None,
+        typer.Option(help="A directory of `pdt audit close`.", show_default=False),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="With --audit: a new directory.", show_default=False),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the gates of a finished evaluation. Exit code 1 when one is unmet."""
+    """Show the gates of a finished evaluation. Exit code 1 when one is unmet.
+
+    With an audit, adjudicated rates stand beside the screened ones and decide the gates.
+    """
+    from pdt.errors import UsageError
     from pdt.evaluation.report.results import read_results
     from pdt.evaluation.report.write import all_met
 
+    if audit is not None:
+        from pdt.cli.audit import show_final
+
+        show_final(directory, audit, out, as_json)
+        return
+    if out is not None:
+        raise UsageError("--out is for the final rates: give --audit too.")
     results = read_results(directory)
     _show(results, directory, as_json)
     if not all_met(results.gates):
@@ -178,16 +197,26 @@ def report(
 
 
 def verify(
-    directory: Annotated[Path, typer.Argument(help="A directory of `pdt eval run`.")],
+    directory: Annotated[
+        Path, typer.Argument(help="A directory of `pdt eval run` or `pdt eval report --audit`.")
+    ],
     as_json: AsJson = False,
 ) -> None:
-    """Compute an evaluation's tables again from what it stored; what does not fit is refused."""
+    """Compute an evaluation's tables again from what it stored; what does not fit is refused.
+
+    Final rates are computed again from the votes.
+    """
     from pdt.errors import UsageError
     from pdt.evaluation.protocol.evidence_gates import Verdict
     from pdt.evaluation.verify.verify import verify_results
 
     if not directory.is_dir():
         raise UsageError(f"{directory} is not a directory. Give one of `pdt eval run`.")
+    if (directory / "adjudicated.json").exists():
+        from pdt.cli.audit import verify_final_rates
+
+        verify_final_rates(directory, as_json)
+        return
     verified = verify_results(directory)
     results, judged = verified.results, verified.judged_again
     met = sum(gate.verdict is Verdict.MET for gate in results.gates)
@@ -197,6 +226,7 @@ def verify(
         "judgments_made_again": judged,
         "gates_met": met,
         "gates": len(results.gates),
+        "rates": "screened",
         "taken_as_it_is": verified.taken,
     }
     if as_json:
@@ -204,7 +234,8 @@ def verify(
         return
     print(
         f"{directory} is whole: {summary['measures']} measures follow from its lines, {judged} "
-        f"judgments were made again, {met} of {summary['gates']} gates are met."
+        f"judgments were made again, {met} of {summary['gates']} gates are met.\n"
+        f"Its rates are screened ({results.settings.screen}), not adjudicated."
     )
     for line in verified.taken:
         print(line)

@@ -1,0 +1,113 @@
+"""Decisions as lines of the same kind as a screen writes: who says which claim, by lane and fact.
+
+A person is asked whether a claim is stated, so a statement and a mention are one thing, as with the
+NLI screen. `contradicted` is the wrong value that the exact screen calls altered. `cannot tell`
+counts against the model: not stated where a lane should tell it, stated where it may not.
+
+Paper: §7.2.
+"""
+
+from collections.abc import Mapping
+
+from pdt.audit.answers import Answer
+from pdt.audit.decisions import Decision
+from pdt.audit.plan import DrawnDocument, drawn_facts
+from pdt.audit.queue import Claim, Queue
+from pdt.evaluation.lines.document import HeldOutDocument, HeldOutFact
+from pdt.evaluation.lines.judgments import Judgment, LaneFacts
+from pdt.evaluation.lines.raw import Raw
+from pdt.evaluation.lines.written import Written
+
+AUDIT = "audit"
+"""In the place of a screen's name."""
+
+
+def drawn_raw(queue: Queue, raw: Raw) -> Raw:
+    """A verdict's lines as if it had been run on the sample alone: documents, texts, judgments."""
+    drawn = {row.record_id: row for row in queue.plan.documents}
+    documents = {document.record_id: document for document in raw.documents}
+
+    def kept(row: Written | Judgment) -> bool:
+        return row.record_id in drawn and row.condition in queue.plan.conditions
+
+    return Raw(
+        documents=[_of_facts(documents[name], row) for name, row in drawn.items()],
+        written=[row for row in raw.written if kept(row)],
+        judgments=[
+            row.model_copy(
+                update={
+                    "judged": _columns(
+                        row.judged, drawn_facts(documents[row.record_id], drawn[row.record_id])
+                    )
+                }
+            )
+            for row in raw.judgments
+            if kept(row)
+        ],
+    )
+
+
+def adjudicated_lines(
+    queue: Queue, decisions: Mapping[int, Decision], sample: Raw
+) -> list[Judgment]:
+    """One line a condition and document of the sample."""
+    said: dict[tuple[str, str, int, str, Claim], Answer] = {}
+    for item in queue.items:
+        text = queue.texts[item.text]
+        key = (text.condition, text.record_id, text.lane, item.fact_id, item.claim)
+        said[key] = decisions[item.number].answer
+    documents = {document.record_id: document for document in sample.documents}
+    lines = []
+    for row in sample.written:
+        document = documents[row.record_id]
+
+        def answers(claim: Claim, row: Written = row) -> list[list[Answer]]:
+            return [
+                [
+                    said[row.condition, row.record_id, lane, fact.id, claim]
+                    for lane in range(len(row.lanes))
+                ]
+                for fact in documents[row.record_id].facts
+            ]
+
+        stated, false = answers(Claim.STATEMENT), answers(Claim.HARD_NEGATIVE)
+        judged = LaneFacts.of_facts(
+            stated_FK=[[cell is Answer.YES for cell in fact] for fact in stated],
+            mentioned_FK=[
+                [
+                    cell is Answer.YES
+                    or (cell is Answer.CANNOT_TELL and not may_mention(row, lane, fact))
+                    for lane, cell in enumerate(cells)
+                ]
+                for fact, cells in zip(document.facts, stated, strict=True)
+            ],
+            hard_negative_FK=[
+                [cell in (Answer.YES, Answer.CANNOT_TELL) for cell in fact] for fact in false
+            ],
+            altered_FK=[[cell is Answer.CONTRADICTED for cell in fact] for fact in stated],
+        )
+        lines.append(
+            Judgment(screen=AUDIT, condition=row.condition, record_id=row.record_id, judged=judged)
+        )
+    return lines
+
+
+def may_mention(row: Written, lane: int, fact: HeldOutFact) -> bool:
+    """Does the plan that stands on this lane own the fact, or allow a mention of it?"""
+    plan = row.lane_of_plan.index(lane)
+    return plan == fact.owner_lane or plan in fact.permitted_lanes
+
+
+def _of_facts(document: HeldOutDocument, drawn: DrawnDocument) -> HeldOutDocument:
+    facts = tuple(document.facts[place] for place in drawn_facts(document, drawn))
+    return document.model_copy(update={"facts": facts})
+
+
+def _columns(judged: LaneFacts, places: list[int]) -> LaneFacts:
+    """The table of some facts."""
+    return LaneFacts.model_validate(
+        {
+            name: None if table is None else [[lane[place] for place in places] for lane in table]
+            for name, table in judged
+        }
+    )
