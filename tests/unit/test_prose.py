@@ -23,6 +23,16 @@ def text_of(inline: str) -> str:
     return only.paragraphs[0].line.text
 
 
+SOUND = '<span class="IPA">x</span>'
+LISTEN = '<span class="haudio">listen</span>'
+
+
+def styled(name: str, shown: str) -> str:
+    """A template whose first node, which names it, is no more than its styles."""
+    rest = f'<span about="#mwt90">{shown}</span>'
+    return template(name, ".a{}", tag="style") + rest
+
+
 @pytest.mark.parametrize(
     ("inline", "seen"),
     [
@@ -34,11 +44,26 @@ def text_of(inline: str) -> str:
         ('it<sup class="noprint Inline-Template">[<i>who?</i>]</sup> was', "it was"),
         ('<span style="display: none">secret</span>seen', "seen"),
         ("<span hidden>secret</span>seen", "seen"),
-        ('x <span class="mwe-math-element"><math><mi>y</mi></math></span> z', "x z"),
         (f"Vell ({template('IPAc-en', '/vɛl/')}; born 1402) fell", "Vell (born 1402) fell"),
         (f"Vell ({template('IPAc-en', '/vɛl/')}) fell", "Vell fell"),
         (f"Vell (town, {template('IPA-fr', '[vɛl]')}) fell", "Vell (town) fell"),
         (f"at {template('coord', '1°N 2°E')}, it fell", "at, it fell"),
+        (f"A {SOUND} ({LISTEN})", "A"),
+        (f"Kyoto ({SOUND} {LISTEN}) is", "Kyoto is"),
+        (
+            f"Kyoto (京都市 {LISTEN}, <i>Kyōto-shi</i>{SOUND}, {LISTEN}) is",
+            "Kyoto (京都市, Kyōto-shi) is",
+        ),
+        (f"Kyoto (({SOUND}), {LISTEN}) is", "Kyoto is"),
+        (f"one, {SOUND}, two: {SOUND}. Three", "one, two. Three"),
+        (
+            f"Vell ({styled('IPA', 'German: [vɛl]')}; 14 March 1879) fell",
+            "Vell (14 March 1879) fell",
+        ),
+        (f"at {styled('coord', '1°N 2°E')}, it fell", "at, it fell"),
+        (f'Vell (<span class="IPA-label">German:</span> {SOUND}) fell', "Vell fell"),
+        (f'Vell (Велл, <a href="./Help:IPA/Russian">IPA:</a> {SOUND}) fell', "Vell (Велл) fell"),
+        (f"Vell (Велл, <small>IPA:</small> {SOUND}) fell", "Vell (Велл) fell"),
         ("<style>.a{}</style><script>alert(1)</script>text", "text"),
         ('<img src="x" alt="a picture"/>text', "text"),
         ("the 1<sup>st</sup> wall", "the 1st wall"),
@@ -52,6 +77,22 @@ def text_of(inline: str) -> str:
 )
 def test_a_paragraph_is_what_a_reader_sees_without_citation_marks(inline: str, seen: str) -> None:
     assert text_of(inline) == seen
+
+
+@pytest.mark.parametrize(
+    ("inline", "why"),
+    [
+        ('Let <span class="mwe-math-element"><math><mi>G</mi></math></span> be a group.', "math"),
+        ("The command <code>ls</code> lists files.", "<code>"),
+    ],
+)
+def test_a_paragraph_that_lost_words_of_a_sentence_goes_whole_and_is_counted(
+    inline: str, why: str
+) -> None:
+    prose = prose_of(section(f"<p>Kept.</p><p>{inline}</p>loose words"))
+    (only,) = prose.sections
+    assert [paragraph.line.text for paragraph in only.paragraphs] == ["Kept."]
+    assert prose.left_out == {why: 1, f"paragraph with {why}": 1, "loose text": 1}
 
 
 def test_all_nodes_of_a_left_out_template_go_with_it() -> None:

@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -191,6 +192,8 @@ def report(
     Console().print(table)
     for kind in found.categories:
         print(f"{kind.category}: {kind.accepted} accepted, {kind.rejected} rejected")
+    if found.left_out:
+        print("left out: " + ", ".join(f"{n} {why}" for why, n in found.left_out.items()))
     print(f"{found.accepted} of {found.judged} accepted, {found.unreadable} unreadable")
     if svg is not None:
         print(svg)
@@ -289,11 +292,13 @@ def _judged_table(judgements: list[Any]) -> Any:
 
 def need_extra() -> None:
     """The libraries of the `sources` extra, or one clear refusal."""
-    import importlib.util
-
     for module in ("httpx2", "mwparserfromhell", "selectolax"):
-        if importlib.util.find_spec(module) is None:
-            raise UsageError(f"{module} is not installed.\nInstall it: pip install 'pdt[sources]'.")
+        try:
+            import_module(module)
+        except ImportError as error:
+            raise UsageError(
+                f"{module} is not installed.\nInstall it: pip install 'pdt[sources]'."
+            ) from error
 
 
 @contextmanager

@@ -39,12 +39,10 @@ class Harvest:
         try:
             reading = read_source(directory, self.config.sources.html)
         except PdtError as error:
-            return RejectedSource(
-                candidate=None,
-                bundle_id=directory.name,
-                title=directory.name,
-                reasons=(f"unreadable: {error}",),
-            )
+            return _unreadable(directory, f"unreadable: {error}")
+        except Exception as error:  # a page that our own code trips over must not end the run
+            trouble = f"{type(error).__name__}: {error}"
+            return _unreadable(directory, f"unreadable, please report it: {trouble}")
         bundle = reading.bundle
         candidate = self.candidates.get((bundle.project, bundle.revision_id))
         if candidate is not None and candidate.page_id != bundle.page_id:
@@ -71,6 +69,11 @@ class Harvest:
         """Every bundle under `root`, in the order of their addresses."""
         for directory in bundle_directories(root):
             yield self.judge_bundle(directory)
+
+
+def _unreadable(directory: Path, reason: str) -> RejectedSource:
+    name = directory.name
+    return RejectedSource(candidate=None, bundle_id=name, title=name, reasons=(reason,))
 
 
 def by_revision(candidates: Sequence[Candidate]) -> dict[tuple[str, int], Candidate]:

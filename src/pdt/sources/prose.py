@@ -7,7 +7,6 @@ else is left out with its content and its reason.
 Paper: §4.1.
 """
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from urllib.parse import unquote
 from selectolax.lexbor import LexborNode
 
 from pdt.errors import SourceRefused
+from pdt.parse import parse_json
 from pdt.sources.data import published
 from pdt.sources.page import Page
 from pdt.sources.traced import TracedBuilder, TracedText
@@ -112,7 +112,7 @@ def template_names(node: LexborNode) -> list[str]:
 def template_calls(node: LexborNode) -> list[tuple[str, dict[str, str]]]:
     """Name and parameters of each template that made this element."""
     try:
-        parts = json.loads(node.attributes.get("data-mw") or "{}").get("parts", [])
+        parts = parse_json(node.attributes.get("data-mw") or "{}").get("parts", [])
         return [
             (
                 template_name(part["template"]["target"].get("wt") or ""),
@@ -124,7 +124,7 @@ def template_calls(node: LexborNode) -> list[tuple[str, dict[str, str]]]:
             for part in parts
             if isinstance(part, dict) and "template" in part
         ]
-    except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
+    except (ValueError, TypeError, AttributeError, KeyError):
         return []  # a damaged data-mw names no template; the element is then judged by its classes
 
 
@@ -172,6 +172,8 @@ class _Walk:
                     here = self._open((*path, line))
             elif child.is_element_node:
                 self.left_out[f"<{tag}>"] += 1
+            elif child.is_text_node and (child.text_content or "").strip():
+                self.left_out["loose text"] += 1
 
     def _open(self, path: tuple[TracedText, ...]) -> ProseSection:
         self.sections.append(ProseSection(path))
@@ -179,9 +181,14 @@ class _Walk:
 
     def _paragraph(self, node: LexborNode, spot: str, into: ProseSection) -> None:
         builder = TracedBuilder()
+        before = self.left_out.copy()
         occurrences = self.inline(node, spot, builder)
         line = builder.build()
-        if line.text:
+        missing = [reason for reason in self.left_out - before if _is_wording(reason)]
+        if missing and line.text:
+            # A sentence without its formula or its code is no sentence of the source.
+            self.left_out[f"paragraph with {missing[0]}"] += 1
+        elif line.text:
             into.paragraphs.append(
                 ProseParagraph(
                     line,
@@ -234,15 +241,17 @@ class _Walk:
         if about and about in dropped:
             return dropped[about]
         reason = _reason_by_itself(node, attributes)
-        if reason is None and TRANSCLUSION in kinds:
+        if TRANSCLUSION in kinds:
+            # Asked for its styles and hidden parts too: the first of a template's nodes may be no
+            # more than that, and it alone says which template made all of them.
             names = template_names(node)
+            made_by = next(filter(None, map(_template_reason, names)), None)
             if node.tag == "a" and (attributes.get("href") or "").startswith("./Template:"):
                 self.unresolved += names
-                reason = "unresolved template"
-            for name in names:
-                reason = reason or _template_reason(name)
-            if about and reason is not None:
-                dropped[about] = reason
+                made_by = "unresolved template"
+            if about and made_by is not None:
+                dropped[about] = made_by
+            reason = reason or made_by
         return reason
 
 
@@ -257,6 +266,10 @@ def _reason_by_itself(node: LexborNode, attributes: dict[str, str | None]) -> st
             return "citation page"
     if "hidden" in attributes or _HIDDEN.search(attributes.get("style") or ""):
         return "hidden"
+    target = unquote(attributes.get("href") or "")
+    for pattern, reason in rules["left_out_links"].items():
+        if node.tag == "a" and fnmatchcase(target, f"*/{pattern}"):
+            return reason
     kind = attributes.get("typeof") or ""
     if "mw:Extension/math" in kind or "mw:Extension/chem" in kind:
         return "math"
@@ -265,6 +278,11 @@ def _reason_by_itself(node: LexborNode, attributes: dict[str, str | None]) -> st
     if "mw:Extension/" in kind and "mw:Extension/nowiki" not in kind:
         return "extension"
     return None
+
+
+def _is_wording(reason: str) -> bool:
+    """Were words of a sentence left out, and not something beside it?"""
+    return reason in published("inline")["wording"]
 
 
 @cache

@@ -3,8 +3,11 @@
 Paper: Table 1.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from html import escape
+
+from pydantic import Field
 
 from pdt.contract import Contract, Id
 from pdt.sources.verdict import AcceptedSource, RejectedSource
@@ -52,6 +55,8 @@ class YieldReport(Contract):
     """In the order of Table 1."""
     categories: tuple[CategoryYield, ...]
     """By name."""
+    left_out: dict[str, int] = Field(default_factory=dict)
+    """What of the readable pages is in no article, by reason, the most frequent first."""
 
 
 def yield_report(
@@ -69,6 +74,9 @@ def yield_report(
                 tally[0] += requirement.passed
                 tally[1] += not requirement.passed
                 tally[2] += not requirement.passed and failures == 1
+    left_out: Counter[str] = Counter()
+    for verdict in verdicts:
+        left_out.update(verdict.left_out)
     categories: dict[str, list[int]] = {}
     everyone: list[AcceptedSource | RejectedSource] = [*accepted, *rejected]
     for one in everyone:
@@ -87,6 +95,7 @@ def yield_report(
             CategoryYield(category=name, accepted=a, rejected=r)
             for name, (a, r) in sorted(categories.items())
         ),
+        left_out=dict(left_out.most_common()),
     )
 
 

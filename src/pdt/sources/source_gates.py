@@ -79,6 +79,7 @@ def judge_source(
         accepted=all(row.passed for row in rows),
         source_gates=rows,
         list_versions=list_versions(),
+        left_out=dict(reading.html.prose.left_out.most_common()),
         tokenizer_sha256=tokenizer.sha256,
     )
 

@@ -18,6 +18,14 @@ _UNSEEN = (
 _IRREGULAR = re.compile(
     f"(?P<unseen>[{_UNSEEN}]+)|(?P<space>[{_SPACES}]{{2,}}|[{_SPACES.replace(' ', '')}])"
 )
+_GAP = "\x00"
+"""Stands where something was left out, while a line is built; no text holds it."""
+_HOLE = re.compile("[\x00 ,;:]+")
+_PASSES = 50
+"""Parentheses within parentheses that may come out empty, one a pass."""
+
+Character = tuple[str, int, int]
+"""A character, the piece it came with, and its offset in that piece's node."""
 
 
 class Run(NamedTuple):
@@ -92,19 +100,16 @@ class TracedBuilder:
                 runs.append(last._replace(end=last.end - 1))
         return TracedText("".join(texts).rstrip(" "), tuple(runs))
 
-    def _characters(self) -> list[tuple[str, int, int]]:
-        """Character, piece and offset in the node, with the leavings at every gap removed."""
-        characters: list[tuple[str, int, int]] = []
-        gaps: list[int] = []
+    def _characters(self) -> list[Character]:
+        """Every character that stays, with the leavings at every gap removed."""
+        characters: list[Character] = []
         for number, (text, node, offset) in enumerate(self._pieces):
             if not node:
-                gaps.append(len(characters))
-            for place, character in enumerate(text):
-                if character == " " and (not characters or characters[-1][0] == " "):
-                    continue
-                characters.append((character, number, offset + place))
-        for gap in reversed(gaps):
-            _tidy(characters, gap)
+                characters.append((_GAP, number, 0))
+            characters += [(c, number, offset + place) for place, c in enumerate(text)]
+        for _ in range(_PASSES):
+            if not _tidy(characters):
+                break
         return _collapsed(characters)
 
     def text(self) -> str:
@@ -113,7 +118,7 @@ class TracedBuilder:
             return "".join(character for character, _, _ in self._characters())
         return self.build().text
 
-    def _line(self, characters: list[tuple[str, int, int]]) -> TracedText:
+    def _line(self, characters: list[Character]) -> TracedText:
         runs: list[Run] = []
         start, piece, first = 0, -1, 0
         for place, (_, number, offset) in enumerate(characters):
@@ -126,33 +131,43 @@ class TracedBuilder:
         return TracedText("".join(character for character, _, _ in characters), tuple(runs))
 
 
-def _tidy(characters: list[tuple[str, int, int]], gap: int) -> None:
-    """Remove what only made sense with the words that were left out at `gap`."""
-    left = gap
-    while left and characters[left - 1][0] == " ":
-        left -= 1
-    right = gap
-    while right < len(characters) and characters[right][0] == " ":
-        right += 1
-    if left and characters[left - 1][0] == "(":
-        while right < len(characters) and characters[right][0] in " ,;:":
-            right += 1
-        if right < len(characters) and characters[right][0] == ")":
-            left, right = left - 1, right + 1
-            while left and characters[left - 1][0] == " ":
-                left -= 1
-        del characters[left:right]
-    elif right < len(characters) and characters[right][0] in ",.;:)":
-        if characters[right][0] == ")":
-            while left and characters[left - 1][0] in " ,;:":
-                left -= 1
-        del characters[left:right]
+def _tidy(characters: list[Character]) -> bool:
+    """Remove what only made sense with the words that were left out; was there anything?
+
+    A hole is a longest run of gaps, spaces and separators with a gap in it. Parentheses with only a
+    hole between them become a gap themselves, which the next pass sees with what is around it.
+    """
+    line = "".join(character for character, _, _ in characters)
+    deleted: set[int] = set()
+    for hole in _HOLE.finditer(line):
+        start, end = hole.span()
+        if _GAP not in hole[0] or deleted & {start - 1}:
+            continue
+        before, after = line[start - 1 : start], line[end : end + 1]
+        if hole[0][0] == ":" and line.endswith("IPA", 0, start):  # a label of what was left out
+            deleted.update(range(start - len("IPA"), start + 1))
+        elif before == "(" and after == ")":
+            deleted |= {start - 1, end, *range(start, end)} - {start + hole[0].index(_GAP)}
+        elif before in ("", "(") or after in ("", ")", "."):
+            deleted.update(range(start, end))
+        else:
+            deleted |= set(range(start, end)) - _kept(hole[0], start)
+    for place in sorted(deleted, reverse=True):
+        del characters[place]
+    return bool(deleted)
 
 
-def _collapsed(characters: list[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
-    kept: list[tuple[str, int, int]] = []
+def _kept(hole: str, start: int) -> set[int]:
+    """Of a hole between words: its last separator, and the space after it."""
+    separator = max((place for place, c in enumerate(hole) if c in ",;:"), default=-1)
+    space = hole.rfind(" ", separator + 1)
+    return {start + place for place in (separator, space) if place >= 0}
+
+
+def _collapsed(characters: list[Character]) -> list[Character]:
+    kept: list[Character] = []
     for entry in characters:
-        if entry[0] == " " and (not kept or kept[-1][0] == " "):
+        if entry[0] == _GAP or (entry[0] == " " and (not kept or kept[-1][0] == " ")):
             continue
         kept.append(entry)
     while kept and kept[-1][0] == " ":

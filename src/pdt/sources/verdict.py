@@ -5,7 +5,7 @@ Paper: §4.1, Table 1.
 
 from typing import Literal
 
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
 
 from pdt.contract import Contract, Id, Line, Sha256
 from pdt.sources.article import Article
@@ -56,6 +56,8 @@ class SourceVerdict(Contract):
     """The rows of Table 1."""
     list_versions: dict[str, int]
     """Versions of the published lists it was reached with."""
+    left_out: dict[str, int] = Field(default_factory=dict)
+    """What of the page is not in the article, by reason."""
     tokenizer_sha256: Sha256
     """Whose tokens were counted."""
 
