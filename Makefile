@@ -8,7 +8,7 @@ STAMP  := $(VENV)/.installed
 PARALLEL := -n 2 --dist loadgroup --no-loadscope-reorder
 SMOLLM := .cache/SmolLM2-135M-Instruct.Q4_1.gguf
 
-.PHONY: demo test test-fast test-weights check format docs weights clean
+.PHONY: demo test test-fast fuzz test-weights check format docs weights clean
 
 demo: $(STAMP)
 	$(BIN)/pdt demo
@@ -18,6 +18,9 @@ test: $(STAMP)  ## two processes; tests of one file stay together, as they share
 
 test-fast: $(STAMP)  ## for the edit loop: all but the tests marked slow
 	$(BIN)/python -m pytest $(PARALLEL) -m "not slow"
+
+fuzz: $(STAMP)  ## 50,000 damaged inputs, ten kinds: only our own errors may come out
+	$(BIN)/python -m tools.fuzz --count $(or $(COUNT),5000)
 
 test-weights: weights  ## the tests that `make test` skips until the weights are here
 	$(BIN)/python -m pytest -m weights

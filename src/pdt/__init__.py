@@ -6,10 +6,10 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from pdt.config import PdtConfig, load_config
 from pdt.errors import PdtError
 
 if TYPE_CHECKING:
+    from pdt.config import PdtConfig, load_config
     from pdt.generation.writer import Writer
     from pdt.model.build import from_trunk, random_model
     from pdt.model.pdt import ParallelDecoder
@@ -30,6 +30,8 @@ __all__ = [
 ]
 
 _LAZY = {
+    "PdtConfig": "pdt.config",
+    "load_config": "pdt.config",
     "ParallelDecoder": "pdt.model.pdt",
     "Writer": "pdt.generation.writer",
     "from_trunk": "pdt.model.build",

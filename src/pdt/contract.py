@@ -11,6 +11,7 @@ from pydantic import AfterValidator, ConfigDict, Field, ValidationError
 
 from pdt.config import Strict
 from pdt.errors import ContractBroken
+from pdt.parse import shown
 
 
 class Contract(Strict):
@@ -66,11 +67,11 @@ def _lines(kind: type[Contract], error: ValidationError) -> list[str]:
         path = ".".join(str(part) for part in problem["loc"]) or "document"
         message = problem["msg"].removeprefix("Value error, ")
         value = problem["input"]
-        shown = "" if isinstance(value, dict | list | tuple) else f" (value {str(value)[:60]!r})"
+        given = "" if isinstance(value, dict | list | tuple) else f" (value {shown(value)})"
         if path == "schema_version" and problem["type"] != "missing":
             known = kind.model_fields["schema_version"].default
-            message, shown = f"unknown schema version {value!r}; this pdt reads {known!r}", ""
-        lines.append(f"  {path}: {message}{shown}")
+            message, given = f"unknown schema version {shown(value)}; this pdt reads {known!r}", ""
+        lines.append(f"  {path}: {message}{given}")
     if error.error_count() > 20:
         lines.append(f"  and {error.error_count() - 20} more")
     return lines

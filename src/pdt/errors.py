@@ -1,16 +1,23 @@
 """Every way `pdt` refuses: what was wrong, what was expected, and what to do.
 
 The command line prints the message alone and exits with `exit_code`: 2 for a wrong call, 3 for a
-broken contract.
+broken contract. 1 means an unmet evidence gate, 70 that the program itself has crashed.
 """
 
 from collections.abc import Sequence
+
+CRASHED = 70
+"""The exit code of a crash, as sysexits.h has it."""
 
 
 class PdtError(Exception):
     """A refusal with a remedy."""
 
     exit_code = 3
+
+
+class PdtWarning(UserWarning):
+    """Something a user should hear of that is no error; the command prints it in one line."""
 
 
 class UsageError(PdtError):

@@ -3,6 +3,7 @@
 A reader sees the old file or the whole new one, never a part: write beside, flush, rename.
 """
 
+import errno
 import hashlib
 import json
 import os
@@ -15,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from pdt.errors import CorruptFile, UsageError
+from pdt.lock import LOCK
+from pdt.parse import NotParsed, parse_json
 
 MANIFEST = "manifest.json"
 
@@ -67,9 +70,19 @@ def new_directory(target: Path) -> Iterator[Path]:
         work = Path(name) / "out"
         work.mkdir()
         yield work
-        if target.exists():
-            target.rmdir()
-        work.replace(target)
+        try:
+            if target.exists():
+                target.rmdir()
+            work.replace(target)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+                raise
+            kept = Path(tempfile.mkdtemp(dir=target.parent, prefix=f"{target.name}-"))
+            work.replace(kept)
+            raise UsageError(
+                f"Another process has made {target} meanwhile; nothing is written over.\n"
+                f"What was made here is in {kept}."
+            ) from error
     _sync_directory(target.parent)
 
 
@@ -78,7 +91,7 @@ def write_manifest(directory: Path, *, made_by: str, config: Any, inputs: Any = 
     files = {
         path.name: {"bytes": path.stat().st_size, "sha256": sha256_file(path)}
         for path in sorted(directory.iterdir())
-        if path.is_file() and path.name != MANIFEST
+        if path.is_file() and path.name not in (MANIFEST, LOCK)
     }
     write_json(
         directory / MANIFEST,
@@ -108,7 +121,7 @@ def check_manifest(directory: Path, required: Iterable[str]) -> dict[str, Any]:
             )
     for name, expected in files.items():
         path = directory / name
-        if not path.is_file():
+        if Path(name).name != name or not os.path.isfile(path):  # Path's raises on long names
             raise CorruptFile(
                 f"{path} is missing, and the manifest names it.\nTake the directory again."
             )
@@ -142,10 +155,10 @@ def read_utf8(path: Path, *, remedy: str) -> str:
 def read_json_object(path: Path) -> dict[str, Any]:
     """A JSON object from disk, or one clear refusal."""
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = parse_json(path.read_bytes())
     except FileNotFoundError as error:
         raise CorruptFile(f"{path} is missing.\nIs {path.parent} the right directory?") from error
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (OSError, NotParsed) as error:
         raise CorruptFile(
             f"{path} cannot be read as JSON: {error}.\nTake it again from its source."
         ) from error

@@ -116,11 +116,13 @@ def parse_tokenizer(text: str, where: object) -> Tokenizer:
     """What a tokenizer.json says, or one clear refusal."""
     try:
         return Tokenizer.from_str(text)
-    except Exception as error:  # the library raises bare Exception
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # the library raises bare Exception, and panics beside it
         raise _not_a_tokenizer(where, error) from error
 
 
-def _not_a_tokenizer(where: object, error: Exception) -> CorruptFile:
+def _not_a_tokenizer(where: object, error: BaseException) -> CorruptFile:
     return CorruptFile(f"{where} is not a tokenizer.json: {error}\nTake it again from its source.")
 
 

@@ -8,8 +8,9 @@ import openai
 import pytest
 
 from pdt.generation.events import Done
+from pdt.generation.replay import differences, replay
 from pdt.generation.settings import GenerationSettings
-from pdt.generation.trace import differences, load_trace, replay
+from pdt.generation.trace import load_trace
 from pdt.generation.writer import Writer
 from pdt.serve.engine import Engine
 from pdt.serve.limits import Limits

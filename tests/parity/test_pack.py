@@ -7,8 +7,9 @@ from pdt.config import load_config
 from pdt.generation.events import Barrier, Done, Event, Intervened
 from pdt.generation.loop import Generation, start
 from pdt.generation.pack import Pack
+from pdt.generation.replay import differences, replay
 from pdt.generation.settings import GenerationSettings
-from pdt.generation.trace import differences, replay, trace_of
+from pdt.generation.trace import trace_of
 from pdt.model.kernels.round import NativeRound
 from pdt.model.pdt import ParallelDecoder
 from tests.conftest import open_model

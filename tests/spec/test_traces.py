@@ -1,25 +1,23 @@
 """A generation can be shown, replayed exactly, and continued another way."""
 
+import base64
 import json
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
-from pdt.errors import BindingMismatch, CorruptFile, UsageError
+from pdt.errors import BindingMismatch, CorruptFile, PdtError, UsageError
 from pdt.generation.loop import Generation, start
 from pdt.generation.picture import draw_picture
+from pdt.generation.replay import continue_from, differences, replay
 from pdt.generation.settings import GenerationSettings
-from pdt.generation.trace import (
-    continue_from,
-    differences,
-    load_trace,
-    replay,
-    save_trace,
-    trace_of,
-)
+from pdt.generation.trace import load_trace, save_trace, trace_of
 from pdt.model.pdt import ParallelDecoder
+from pdt.provenance import sha256_json
 from pdt.tokenizer import StudentTokenizer
 from tests.conftest import open_model
 from tests.support.generations import (
@@ -34,6 +32,7 @@ from tests.support.generations import (
 )
 
 SVG = "{http://www.w3.org/2000/svg}"
+ZEROS = base64.b64encode(bytes(2 * 3 * 4)).decode()
 
 
 def traced(
@@ -132,7 +131,7 @@ def test_a_file_that_is_no_trace_is_refused(tmp_path: Path, text: str) -> None:
 
 def test_a_block_that_the_trace_does_not_have_cannot_be_continued_from(tmp_path: Path) -> None:
     model, tokenizer, _ = traced(tmp_path)
-    with pytest.raises(UsageError, match="has 0 to 4"):
+    with pytest.raises(UsageError, match="are 0 to 4"):
         continue_from(model, load_trace(tmp_path / "trace.json"), 9, [], tokenizer)
 
 
@@ -166,3 +165,66 @@ def test_a_picture_of_a_trace_shows_every_word_in_its_block_and_needs_nothing_be
         assert "href" not in {name for element in root.iter() for name in element.attrib}
     with pytest.raises(UsageError, match="holds documents 0 to 1, not 2"):
         draw_picture(trace, 2, tokenizer)
+
+
+def signed_again(path: Path, change: Callable[[Any], object]) -> None:
+    """Change the body of a trace and sign what comes out."""
+    body = json.loads(path.read_text())["trace"]
+    change(body)
+    path.write_text(json.dumps({"digest": sha256_json(body), "trace": body}))
+
+
+def flip(body: Any, *path: Any) -> None:
+    node = body
+    for key in path[:-1]:
+        node = node[key]
+    node[path[-1]] = not node[path[-1]] if isinstance(node[path[-1]], bool) else 5
+
+
+@pytest.mark.paper("§7.3")
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda body: flip(body, "codes", 1, 0, 2, 1), "block 1: other codes were published"),
+        (lambda body: flip(body, "published", 2, 1, 0), "block 2: other lanes published"),
+        (lambda body: body["codes"].pop() and body["published"].pop(), "has 3 barriers"),
+        (lambda body: body["lanes"][0][1].update(reason="stop"), "lane 1: differs at its end"),
+        (lambda body: body["plan_scores"].update(data=ZEROS), "plans: other presentation scores"),
+    ],
+)
+def test_a_replay_compares_everything_that_a_trace_holds(
+    tmp_path: Path, change: Any, said: str
+) -> None:
+    model, tokenizer, _ = traced(tmp_path)
+    signed_again(tmp_path / "trace.json", change)
+    trace = load_trace(tmp_path / "trace.json")
+    again = replay(model, trace, tokenizer)
+    run(again)
+    assert said in "\n".join(differences(trace, again))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda body: body["plan_nodes"].update(shape=[2, 3]),
+        lambda body: body["plan_nodes"].update(dtype="object"),
+        lambda body: body["plan_valid"].update(data="!"),
+        lambda body: body["lanes"].pop(),
+        lambda body: body["codes"].pop(),
+        lambda body: body["lanes"][0][0].update(reason="tired"),
+        lambda body: body["lanes"][0][0]["tokens"].append(10**6),
+        lambda body: body.update(block_tokens=9),
+        lambda body: body.update(interventions=[{"kind": "SwapPlans", "a": "x"}]),
+        lambda body: body.update(interventions=[{"kind": "SwapPlans", "third": 1}]),
+        lambda body: body.update(interventions=[{"kind": "MutateCode", "block": -1}]),
+        lambda body: body.update(interventions=[{"kind": "Path"}]),
+    ],
+    ids=range(12),
+)
+def test_a_signed_trace_of_wrong_shapes_types_or_fields_is_refused(
+    tmp_path: Path, change: Any
+) -> None:
+    model, tokenizer, _ = traced(tmp_path)
+    signed_again(tmp_path / "trace.json", change)
+    with pytest.raises(PdtError):
+        replay(model, load_trace(tmp_path / "trace.json"), tokenizer)

@@ -13,7 +13,8 @@ from typer.testing import CliRunner
 import pdt
 from pdt.cli import app
 from pdt.config import load_config
-from pdt.errors import BindingMismatch, TrunkRefused, UsageError
+from pdt.errors import BindingMismatch, PdtError, TrunkRefused, UsageError
+from pdt.model.build import config_for
 from pdt.model.store import load_model
 from pdt.model.weights import open_weights
 from tests.support.families import make_plain, save_plain
@@ -167,3 +168,22 @@ def test_a_trunk_of_any_shape_takes_the_presets_architecture_and_forks_at_two_th
     assert model.config.trunk.shape.width == 48
     assert model.config.lanes.fork_layer == 3
     assert model.config.planner == load_config("tiny").planner
+
+
+def test_an_index_that_names_an_absent_tensor_is_refused(copy: Path) -> None:
+    names = {"model.embed_tokens.weight": "model.safetensors", "nobody.weight": "model.safetensors"}
+    index = copy / "model.safetensors.index.json"
+    for files in (names, {"model.norm.weight": 5}, {"model.norm.weight": "absent.safetensors"}):
+        index.write_text(json.dumps({"weight_map": files}))
+        with pytest.raises(PdtError):
+            open_weights(str(copy))
+
+
+def test_a_given_decoder_wins_over_the_trunk_of_a_config_file(llama: Path, tmp_path: Path) -> None:
+    weights = open_weights(str(llama))
+    file = tmp_path / "mine.yaml"
+    file.write_text("extends: canonical\ntrunk: {source: Qwen/Other}\nlanes: {count: 2}\n")
+    config = config_for(weights, "tiny", source=str(llama), file=file)
+    assert (config.trunk.source, config.trunk.revision) == (str(llama), None)
+    assert config.trunk.shape == weights.shape
+    assert config.lanes.count == 2

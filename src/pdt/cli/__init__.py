@@ -5,7 +5,9 @@ Imports of torch happen inside commands, so `pdt --help` is instant.
 
 import os
 import sys
-from typing import Annotated
+import traceback
+import warnings
+from typing import Annotated, Any
 
 import typer
 
@@ -31,7 +33,7 @@ from pdt.cli import (
     train,
     trunk,
 )
-from pdt.errors import Followed, PdtError
+from pdt.errors import CRASHED, Followed, PdtError, PdtWarning
 
 app = typer.Typer(
     name="pdt",
@@ -83,11 +85,27 @@ def pdt(
     """Parallel Decoder Transformer: three lanes, one planner, one notes bus."""
 
 
+def _say_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: Any = None,
+    line: str | None = None,
+) -> None:
+    """Our own warnings are for whoever calls the command; others are for developers."""
+    if issubclass(category, PdtWarning):
+        print(f"Note: {message}", file=sys.stderr)
+    elif sys.warnoptions:
+        print(warnings.formatwarning(message, category, filename, lineno), file=sys.stderr)
+
+
 def main() -> None:
     """Run the command; a refusal is one message on stderr and its exit code, never a traceback."""
     # torch's threads spin for milliseconds when they wait; beside another busy program that made a
     # generation four times slower. Read when torch is loaded, so it must be set before.
     os.environ.setdefault("GOMP_SPINCOUNT", "1000")
+    warnings.showwarning = _say_warning
     try:
         app()
     except PdtError as error:
@@ -97,3 +115,15 @@ def main() -> None:
     except BrokenPipeError:  # the reader of a pipe has gone, as in `pdt census | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except OSError as error:  # a full disk, a directory that may not be written
+        named = f": {error.filename}" if error.filename else ""
+        print(f"{type(error).__name__}: {error.strerror or error}{named}", file=sys.stderr)
+        print("Free some space, or give a place that may be written to.", file=sys.stderr)
+        sys.exit(PdtError.exit_code)
+    except Exception:
+        traceback.print_exc()
+        print(
+            "\npdt has crashed, which it never should. Please report the lines above.",
+            file=sys.stderr,
+        )
+        sys.exit(CRASHED)

@@ -68,12 +68,12 @@ def build(
     as_json: AsJson = False,
 ) -> None:
     """Read, clean, gate, split, teach, check and compile every bundle; killed, it can go on."""
+    need_extra()
     from pdt.records.pipeline.batches import estimate
     from pdt.records.pipeline.cluster import refuse_slurm, run_on_datatrove, submit_to_slurm
     from pdt.records.pipeline.layout import Build
     from pdt.records.pipeline.run import build_corpus, gate_sources, refuse_batch
 
-    need_extra()
     bundles = bundle_root(bundles)
     settings = chosen(preset, config, set_)
     candidates = candidates or _beside(bundles, "candidates.jsonl", "candidates.yaml")
@@ -94,13 +94,12 @@ def build(
         refuse_batch(work)
     if where is Where.SLURM:
         refuse_slurm(settings.cluster)
-    work.open(resume=resume)
-    if where is Where.SLURM:
-        jobs = submit_to_slurm(work, settings.cluster)
-        print(f"submitted as jobs {', '.join(jobs)}; the last one closes {out}")
-        return
     start = time.monotonic()
-    with _Bars() as bars:
+    with work.held(resume=resume), _Bars() as bars:
+        if where is Where.SLURM:
+            jobs = submit_to_slurm(work, settings.cluster)
+            print(f"submitted as jobs {', '.join(jobs)}; the last one closes {out}")
+            return
         if dry_run:
             gate_sources(work, workers, bars.show)
             _print(estimate(work).model_dump(mode="json"), as_json=as_json)

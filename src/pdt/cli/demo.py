@@ -4,6 +4,8 @@ import re
 import threading
 from typing import TYPE_CHECKING
 
+import typer
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -136,6 +138,8 @@ def _write(
         should_stop=stop.is_set,
     )
     done = show(generation, stop, title=MODEL, intervene=edits, as_events=False)
+    if stop.is_set():
+        raise typer.Exit(130)
     for position, section in enumerate(done.documents[0].sections):
         colour = COLOURS[section.lane % len(COLOURS)]
         console.print(f"[bold {colour}]section {position + 1}, lane {section.lane}[/]")

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from pdt.cli.options import AsJson, Out, Seed
 from pdt.evaluation.protocol.settings import MOST_DOCUMENTS
+from pdt.model.names import as_written
 from pdt.terms import Split
 
 if TYPE_CHECKING:
@@ -24,11 +25,22 @@ app = typer.Typer(help="Judge a checkpoint by the paper's protocol.", no_args_is
 @app.command("run")
 def run(
     records: Annotated[Path, typer.Argument(help="A compiled corpus with held-out documents.")],
-    model: Annotated[Path, typer.Option("--model", help="A bus checkpoint or saved model.")],
+    model: Annotated[
+        Path,
+        typer.Option(
+            "--model", parser=as_written, metavar="MODEL", help="A bus checkpoint or saved model."
+        ),
+    ],
     out: Out,
     self_only: Annotated[
         Path | None,
-        typer.Option("--self-only", help="The self-only checkpoint.", show_default=False),
+        typer.Option(
+            "--self-only",
+            parser=as_written,
+            metavar="MODEL",
+            help="The self-only checkpoint.",
+            show_default=False,
+        ),
     ] = None,
     documents: Annotated[
         int | None,

@@ -1,6 +1,7 @@
 """`pdt generate`: three lanes write a document from a source and a request."""
 
 import json
+import os
 import signal
 import sys
 import threading
@@ -11,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pdt.cli.options import AsJson
-from pdt.errors import UsageError
+from pdt.errors import PdtError, UsageError
+from pdt.model.names import as_written
 from pdt.sources.own_text import own_text
 
 if TYPE_CHECKING:
@@ -28,6 +30,8 @@ ModelDirectory = Annotated[
     Path,
     typer.Option(
         "--model",
+        parser=as_written,
+        metavar="MODEL",
         help="A model directory, a checkpoint of a run, or nano, the trained one in the package.",
     ),
 ]
@@ -79,10 +83,8 @@ def generate(
     if as_json and as_events:
         raise UsageError("--json and --events exclude each other.")
     text, asked = read_task(source, request, record)
-    if trace is not None and trace.exists():
-        raise UsageError(f"{trace} exists. Choose another --trace, or remove it.")
-    if html is not None and html.exists():
-        raise UsageError(f"{html} exists. Choose another --html, or remove it.")
+    check_new_file(trace, "--trace")
+    check_new_file(html, "--html")
 
     from pdt.generation.interventions import parse_intervention
     from pdt.generation.settings import settings_from
@@ -106,10 +108,12 @@ def generate(
         as_events=as_events,
         hear=heard.append,
     )
-    if html is not None:
-        write_page(html, text, asked, model.name, done, heard)
     warn_out_of_range(writer, text, done, heard)
-    finish(generation, done, trace, as_json=as_json, as_events=as_events, stopped=stop.is_set())
+    try:  # the text first: it must not be lost with a file that cannot be written
+        finish(generation, done, trace, as_json=as_json, as_events=as_events, stopped=stop.is_set())
+    finally:
+        if html is not None:
+            write_page(html, text, asked, model.name, done, heard)
 
 
 def show(
@@ -159,8 +163,6 @@ def write_page(
     from pdt.provenance import atomic_path
 
     page = render_generated(Generated(source, request, model, done.documents[0], heard, done))
-    if not path.parent.is_dir():
-        raise UsageError(f"{path.parent} is not a directory.\nMake it, or choose another --html.")
     with atomic_path(path) as partial:
         partial.write_text(page, encoding="utf-8")
 
@@ -190,16 +192,36 @@ def finish(
     from pdt.generation.events import as_json as event_json
     from pdt.generation.trace import save_trace, trace_of
 
-    if trace is not None:
-        save_trace(trace_of(generation), trace)
     if as_json:
         print(json.dumps(event_json(done), ensure_ascii=False, indent=2))
     elif not as_events:
         print(done.documents[0].text)
         if sys.stderr.isatty():
             print_ledger(done, Console(stderr=True))
+    sys.stdout.flush()
+    if trace is not None:  # after the text, which must not be lost with it
+        try:
+            save_trace(trace_of(generation), trace)
+        except OSError as error:
+            raise PdtError(
+                f"{trace} could not be written: {error.strerror}.\n"
+                "The text is whole; write it again for a trace, with space for it."
+            ) from error
     if stopped:
         raise typer.Exit(130)
+
+
+def check_new_file(file: Path | None, flag: str) -> None:
+    """Refuse a file that exists or cannot be written, before anything is paid for."""
+    if file is None:
+        return
+    if file.exists():
+        raise UsageError(f"{file} exists. Choose another {flag}, or remove it.")
+    if not file.parent.is_dir() or not os.access(file.parent, os.W_OK):
+        raise UsageError(
+            f"{file.parent} is not a directory that can be written.\n"
+            f"Make it, or choose another {flag}."
+        )
 
 
 def print_ledger(done: "Done", console: "Console") -> None:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from pdt.cli.options import AsJson, ConfigFile, Out, Overrides, Preset, Revision, Seed, chosen
+from pdt.model.names import as_written
 
 app = typer.Typer(help="Make and check models.", no_args_is_help=True)
 
@@ -59,7 +60,12 @@ def init(
 
 @app.command("pack")
 def pack(
-    source: Annotated[Path, typer.Argument(help="A saved model or a checkpoint of a run.")],
+    source: Annotated[
+        Path,
+        typer.Argument(
+            parser=as_written, metavar="MODEL", help="A saved model or a checkpoint of a run."
+        ),
+    ],
     out: Out,
     half: Annotated[
         bool, typer.Option("--half", help="Store in 16 bits: half the bytes, nearly the numbers.")
@@ -102,10 +108,14 @@ def pack(
 
 @app.command("show")
 def show(
-    directory: Annotated[Path, typer.Argument(help="A model directory.")], as_json: AsJson = False
+    directory: Annotated[
+        Path, typer.Argument(parser=as_written, metavar="MODEL", help="A model directory.")
+    ],
+    as_json: AsJson = False,
 ) -> None:
     """Check every file of a saved model against its manifest, and print what it is bound to."""
-    from pdt.model.store import model_directory, read_binding
+    from pdt.model.names import model_directory
+    from pdt.model.store import read_binding
 
     config, identity = read_binding(model_directory(directory))
     facts = {

@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from pdt.cli.options import AsJson, Preset
+from pdt.model.names import as_written
 
 app = typer.Typer(help="Reproduce the evidence from nothing.", no_args_is_help=True)
 
@@ -102,7 +103,10 @@ def trunk(
 @app.command("drill")
 def drill(
     documents: Annotated[Path, typer.Argument(help="Taught documents, for their sentences.")],
-    model: Annotated[Path, typer.Option("--model", help="An untrained model.")],
+    model: Annotated[
+        Path,
+        typer.Option("--model", parser=as_written, metavar="MODEL", help="An untrained model."),
+    ],
     out: Annotated[Path, typer.Option(help="The drill's directory; a killed one goes on.")],
     steps: Annotated[int, typer.Option(min=4, help="Steps of a batch of the model's size.")] = 300,
     seed: Annotated[int, typer.Option(help="Of the drill documents.")] = 0,
@@ -134,7 +138,10 @@ def drill(
 @app.command("states")
 def states(
     records: Annotated[Path, typer.Argument(help="A compiled corpus; its training split is read.")],
-    model: Annotated[Path, typer.Option("--model", help="Any model on the trunk.")],
+    model: Annotated[
+        Path,
+        typer.Option("--model", parser=as_written, metavar="MODEL", help="Any model on the trunk."),
+    ],
     cache: Annotated[Path, typer.Option(help="As training.trunk_cache.directory names it.")],
     part: Annotated[int, typer.Option(min=1, help="Which part of the documents.")] = 1,
     parts: Annotated[int, typer.Option(min=1, help="How many parts there are.")] = 1,

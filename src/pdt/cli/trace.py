@@ -7,9 +7,18 @@ from typing import Annotated
 
 import typer
 
-from pdt.cli.generate import AsEvents, Interventions, ModelDirectory, TraceFile, Trunk, finish, show
+from pdt.cli.generate import (
+    AsEvents,
+    Interventions,
+    ModelDirectory,
+    TraceFile,
+    Trunk,
+    check_new_file,
+    finish,
+    show,
+)
 from pdt.cli.options import AsJson
-from pdt.errors import PdtError, UsageError
+from pdt.errors import PdtError
 
 app = typer.Typer(help="Show, draw, replay and continue saved generations.", no_args_is_help=True)
 
@@ -74,7 +83,8 @@ def draw_trace(
 @app.command("replay")
 def replay_trace(file: File, model: ModelDirectory, trunk: Trunk = None) -> None:
     """Run the generation again, and fail at the first difference."""
-    from pdt.generation.trace import differences, load_trace, replay
+    from pdt.generation.replay import differences, replay
+    from pdt.generation.trace import load_trace
     from pdt.generation.writer import Writer
 
     trace = load_trace(file)
@@ -101,11 +111,11 @@ def continue_trace(
 ) -> None:
     """As traced up to a barrier, then on under further interventions."""
     from pdt.generation.interventions import parse_intervention
-    from pdt.generation.trace import continue_from, load_trace
+    from pdt.generation.replay import continue_from
+    from pdt.generation.trace import load_trace
     from pdt.generation.writer import Writer
 
-    if trace is not None and trace.exists():
-        raise UsageError(f"{trace} exists. Choose another --trace, or remove it.")
+    check_new_file(trace, "--trace")
     edits = [parse_intervention(spec) for spec in intervene or ()]
     saved = load_trace(file)
     writer = Writer.load(model, trunk=trunk)

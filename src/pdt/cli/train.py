@@ -2,7 +2,8 @@
 
 import json
 import shutil
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +14,7 @@ from rich.console import Console
 from pdt.cli.options import AsJson, ConfigFile, Overrides, Preset, Seed, chosen
 from pdt.config import PdtConfig
 from pdt.errors import UsageError
+from pdt.model.names import as_written
 
 if TYPE_CHECKING:
     from pdt.training.loop import Trainer
@@ -29,7 +31,11 @@ def run(
     model: Annotated[
         Path | None,
         typer.Option(
-            "--model", help="Start from this saved model or checkpoint.", show_default=False
+            "--model",
+            parser=as_written,
+            metavar="MODEL",
+            help="Start from this saved model or checkpoint.",
+            show_default=False,
         ),
     ] = None,
     preset: Preset = "canonical",
@@ -49,6 +55,7 @@ def run(
     killed run goes on with --resume.
     """
     from pdt.lock import hold_run
+    from pdt.provenance import MANIFEST
     from pdt.records.batch import RecordShards
     from pdt.terms import Split
     from pdt.training.loop import Trainer
@@ -57,22 +64,26 @@ def run(
     from pdt.training.watch.boards import check_boards
 
     ranks = Ranks()
+    # Killed before its first checkpoint, a run begins again.
+    again = resume and (out / MANIFEST).is_file() and not any(out.glob("step-*"))
+    fresh = again or not resume
     with ExitStack() as held:
         with ranks.together():
             tree = chosen(preset, config, overrides)
             check_stages(tree)
             check_boards(tree)
             shards = RecordShards(records, split=Split.TRAIN)
-            if resume and ranks.first and any(out.glob("step-*")):
+            if resume and ranks.first and (again or any(out.glob("step-*"))):
                 held.enter_context(hold_run(out))
-            elif not resume:
+            if not resume:
                 _refuse_existing_run(out)
+            if fresh:
                 student, inputs = _start(model, tree, seed)
-        with _getting_ready(ranks.first):
-            if resume:
-                trainer = Trainer.resume(shards, out, tree, ranks=ranks)
+        with _getting_ready(ranks.first) as telling:
+            if fresh:
+                trainer = Trainer(student, shards, out, inputs=inputs, ranks=ranks, telling=telling)
             else:
-                trainer = Trainer(student, shards, out, inputs=inputs, ranks=ranks)
+                trainer = Trainer.resume(shards, out, tree, ranks=ranks)
         if not resume:
             with ranks.together():
                 if ranks.first:
@@ -122,7 +133,8 @@ def plot(
 def _start(directory: Path | None, tree: PdtConfig, seed: int) -> tuple[Any, dict[str, Any]]:
     """The model to train, with a tokenizer, and what the run's manifest says of it."""
     from pdt.model.build import from_trunk, random_model
-    from pdt.model.store import load_model, model_directory
+    from pdt.model.names import model_directory
+    from pdt.model.store import load_model
     from pdt.provenance import MANIFEST, sha256_file
     from pdt.tokenizer import load_tokenizer
 
@@ -146,11 +158,14 @@ def _start(directory: Path | None, tree: PdtConfig, seed: int) -> tuple[Any, dic
     return student, inputs
 
 
-def _getting_ready(speaks: bool) -> AbstractContextManager[object]:
-    """Something to look at before the first step: the first codes alone take as long as one."""
+@contextmanager
+def _getting_ready(speaks: bool) -> Iterator[Callable[[str], None]]:
+    """Something to look at before the first step: the first codes alone may take minutes."""
     if not speaks:
-        return nullcontext()
-    return Console(stderr=True).status("getting ready: checks, optimizer, the first codes")
+        yield lambda text: None
+        return
+    with Console(stderr=True).status("getting ready: checks") as status:
+        yield lambda text: status.update(f"getting ready: {text}")
 
 
 def _refuse_existing_run(out: Path) -> None:

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import BaseModel, ValidationError
 
 from pdt.config.presets import merge, preset_tree, read_yaml
 from pdt.config.tree import PdtConfig
 from pdt.errors import ConfigError, UsageError
+from pdt.parse import NotParsed, parse_yaml, shown
 
 
 def load_config(
@@ -22,13 +22,21 @@ def load_config(
     file: Path | None = None,
     overrides: Sequence[str] = (),
     edits: Mapping[str, Any] | None = None,
+    trunk: Mapping[str, Any] | None = None,
 ) -> PdtConfig:
-    """A preset with edits, a YAML file over it, then `a.b=c` overrides; validated once, whole."""
-    tree = merge(preset_tree(preset), edits or {})
-    if file is not None:
-        tree = merge(tree, read_yaml(file))
+    """A preset, a YAML file over it, then `a.b=c` overrides; validated once, whole.
+
+    `edits` is what a given decoder says of itself: over presets, also that which the file extends,
+    and under what the file itself says. `trunk` is over everything: the decoder that was given.
+    """
+    base, own = (None, {}) if file is None else read_yaml(file)
+    tree = preset_tree(preset)
+    if base is not None:
+        tree = merge(tree, preset_tree(base))
+    tree = merge(merge(tree, edits or {}), own)
     for text in overrides:
         tree = merge(tree, parse_override(text))
+    tree = merge(tree, {"trunk": trunk or {}})
     return validate_config(tree, where=str(file) if file else f"preset {preset}")
 
 
@@ -54,12 +62,12 @@ def parse_override(text: str) -> dict[str, Any]:
     path, equals, value = text.partition("=")
     if not equals or not all(path.split(".")):
         raise UsageError(
-            f"--set {text!r} is not of the form a.b=value, for example --set lanes.count=2."
+            f"--set {shown(text)} is not of the form a.b=value, for example --set lanes.count=2."
         )
     try:
-        leaf: Any = yaml.safe_load(value)
-    except yaml.YAMLError as error:
-        raise UsageError(f"--set {text!r}: the value is not YAML ({error}).") from error
+        leaf: Any = parse_yaml(value)
+    except NotParsed as error:
+        raise UsageError(f"--set {shown(text)}: the value is not YAML ({error}).") from error
     for key in reversed(path.split(".")):
         leaf = {key: leaf}
     return leaf
@@ -76,12 +84,14 @@ def _explain(problem: Any) -> str:
             if near
             else "remove it, or see `pdt config show` for the keys"
         )
-        return f"  {path}: unknown key (value {problem['input']!r}); {hint}"
+        return f"  {path}: unknown key (value {shown(problem['input'])}); {hint}"
     if problem["type"] == "missing":
         return f"  {path}: missing; `pdt config show --preset canonical` shows a value"
     message = problem["msg"].removeprefix("Value error, ")
     value = (
-        "" if isinstance(problem["input"], dict | BaseModel) else f" (value {problem['input']!r})"
+        ""
+        if isinstance(problem["input"], dict | BaseModel)
+        else f" (value {shown(problem['input'])})"
     )
     return f"  {path}: {message}{value}"
 

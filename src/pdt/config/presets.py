@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from pdt.errors import ConfigError, UsageError
+from pdt.parse import NotParsed, parse_yaml, shown
 
 
 def preset_names() -> list[str]:
@@ -26,6 +27,8 @@ def preset_names() -> list[str]:
 
 def preset_tree(name: str) -> dict[str, Any]:
     known = preset_names()
+    if not isinstance(name, str):
+        raise UsageError(f"extends: {shown(name)} is no preset.\nPresets: {', '.join(known)}.")
     if name not in known:
         near = difflib.get_close_matches(name, known, n=1)
         hint = f" Did you mean {near[0]}?" if near else ""
@@ -44,17 +47,17 @@ def canonical_part(*path: str) -> dict[str, Any]:
     return tree
 
 
-def read_yaml(path: Path) -> dict[str, Any]:
+def read_yaml(path: Path) -> tuple[str | None, dict[str, Any]]:
+    """The preset that a file extends, and what it says itself."""
     try:
-        tree = yaml.safe_load(path.read_text(encoding="utf-8"))
+        tree = parse_yaml(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise UsageError(f"{path} does not exist. Give --config a YAML file.") from error
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ConfigError(f"{path} cannot be read as YAML: {error}") from error
+    except (OSError, UnicodeDecodeError, NotParsed) as error:
+        raise ConfigError(f"{path} cannot be read as YAML: {error}.\nCorrect it.") from error
     if not isinstance(tree, dict):
         raise ConfigError(f"{path} holds {type(tree).__name__}, expected a mapping of sections.")
-    base = tree.pop("extends", None)
-    return merge(preset_tree(base), tree) if base else tree
+    return tree.pop("extends", None), tree
 
 
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

@@ -336,6 +336,8 @@ def fitted_to(interventions: Sequence[Intervention], model: ParallelDecoder) -> 
                 raise UsageError(
                     f"Lane {lane} does not exist; the model has lanes 0 to {lanes - 1}."
                 )
+        if min(intervention.from_block, getattr(intervention, "block", 0)) < 0:
+            raise UsageError(f"{intervention} begins before the first block; blocks count from 0.")
         for node in intervention.nodes():
             if not 0 <= node < nodes:
                 raise UsageError(f"Plan node {node} does not exist; a plan has 0 to {nodes - 1}.")

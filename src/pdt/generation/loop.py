@@ -50,6 +50,8 @@ class Generation:
     interventions: list[Intervention]
     plans: PlanSet | None
     """As given (oracle) or, once planned, as the planner made them: before any intervention."""
+    planned: bool
+    """The plans are the planner's, not given."""
     ledger: Ledger
     bus: NotesBus
     """Every note as it was really published: before any intervention."""
@@ -300,6 +302,7 @@ def start(
         writers=writers,
         interventions=fitted_to(interventions, model),
         plans=None if plans is None else plans.to(model.device),
+        planned=plans is None,
         ledger=Ledger(first_token_seconds=[[0.0] * lanes for _ in prompts]),
         bus=model.empty_bus(),
         should_stop=should_stop,

@@ -5,8 +5,9 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
-from pdt.config import Strict, parse_override
+from pdt.config import Count, Strict, parse_override
 from pdt.errors import UsageError
+from pdt.parse import shown
 
 Probability = Annotated[float, Field(ge=0, le=1)]
 
@@ -14,11 +15,11 @@ Probability = Annotated[float, Field(ge=0, le=1)]
 class GenerationSettings(Strict):
     """The same for every lane; each lane draws from its own random stream."""
 
-    max_tokens: Annotated[int, Field(ge=1)] = 1000
+    max_tokens: Count = 1000
     """New tokens a lane may write, its end-of-sequence token included (§7.2: 1,000)."""
     temperature: Annotated[float, Field(ge=0)] = 0.0
     """0 takes the most likely token."""
-    top_k: Annotated[int, Field(ge=1)] | None = None
+    top_k: Count | None = None
     top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
     min_p: Probability = 0.0
     """Keep tokens at least this fraction as likely as the most likely one."""
@@ -27,7 +28,7 @@ class GenerationSettings(Strict):
     stop: tuple[Annotated[str, Field(min_length=1)], ...] = ()
     """Strings that end a lane; they are not part of its text."""
     stop_at_eos: bool = True
-    seed: int = 0
+    seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] = 0
 
 
 def settings_from(overrides: Sequence[str], **given: Any) -> GenerationSettings:
@@ -40,7 +41,7 @@ def settings_from(overrides: Sequence[str], **given: Any) -> GenerationSettings:
         return GenerationSettings(**tree)
     except ValidationError as error:
         lines = [
-            f"  {'.'.join(map(str, p['loc']))}: {p['msg']} (value {p['input']!r})"
+            f"  {'.'.join(map(str, p['loc']))}: {p['msg']} (value {shown(p['input'])})"
             for p in error.errors()
         ]
         known = ", ".join(GenerationSettings.model_fields)

@@ -1,48 +1,59 @@
-"""A generation on disk: shown, replayed exactly, or continued from any barrier another way.
+"""A generation on disk: what went in, what was planned, written and published.
 
 Paper: §7.3 (the exact target is rerun), §3.6.
 """
 
 import base64
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, replace
+import math
+from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy
 import torch
-from pydantic import ValidationError
+from pydantic import Field, ValidationError, model_validator
 from torch import Tensor
 
 from pdt.config import Strict
 from pdt.errors import BindingMismatch, CorruptFile, UsageError
-from pdt.generation import interventions as kinds
+from pdt.generation.events import FinishReason
 from pdt.generation.interventions import Intervention
-from pdt.generation.loop import Generation, start
+from pdt.generation.loop import Generation
 from pdt.generation.settings import GenerationSettings
 from pdt.model.pdt import ParallelDecoder
 from pdt.model.planner import PlanSet
 from pdt.model.trunk import tensors_digest
 from pdt.provenance import read_json_object, sha256_json, write_json
-from pdt.tokenizer import StudentTokenizer
 
 FORMAT = 1
+Token = Annotated[int, Field(ge=0)]
 
 
 class Array(Strict):
     """A tensor, bit for bit."""
 
-    dtype: str
-    shape: tuple[int, ...]
+    dtype: Literal["float32", "bool"]
+    shape: tuple[Annotated[int, Field(ge=0)], ...]
     data: str
+
+    @model_validator(mode="after")
+    def _whole(self) -> "Array":
+        try:
+            size = len(base64.b64decode(self.data, validate=True))
+        except ValueError as error:
+            raise ValueError(f"its data is not base64: {error}") from error
+        if size != math.prod(self.shape) * numpy.dtype(self.dtype).itemsize:
+            raise ValueError(f"it has {size} bytes, which are not {self.dtype} of {self.shape}")
+        return self
 
 
 class TracedLane(Strict):
     """What one lane wrote."""
 
-    tokens: tuple[int, ...]
+    tokens: tuple[Token, ...]
     text: str
-    reason: str
+    reason: FinishReason
 
 
 class Trace(Strict):
@@ -51,9 +62,11 @@ class Trace(Strict):
     format: int
     model_digest: str
     block_tokens: int
-    prompts: tuple[tuple[int, ...], ...]
+    prompts: tuple[tuple[Token, ...], ...]
     settings: GenerationSettings
     interventions: tuple[dict[str, Any], ...]
+    planned: bool = True
+    """The planner made the plans; else they were given."""
     plan_nodes: Array
     plan_valid: Array
     plan_scores: Array
@@ -69,6 +82,29 @@ class Trace(Strict):
             _tensor(a) for a in (self.plan_nodes, self.plan_valid, self.plan_scores)
         )
         return PlanSet(nodes, valid, scores)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Documents, lanes, plan nodes and their width."""
+        return self.plan_nodes.shape
+
+    @model_validator(mode="after")
+    def _agrees(self) -> "Trace":
+        if len(self.shape) != 4 or self.plan_nodes.dtype != "float32":
+            raise ValueError(f"plan_nodes is {self.plan_nodes.dtype} {self.shape}, not four axes")
+        B, K, N, _ = self.shape
+        if self.plan_valid.shape != (B, K, N) or self.plan_valid.dtype != "bool":
+            raise ValueError(f"plan_valid is not bool of {(B, K, N)}")
+        if self.plan_scores.shape != (B, K) or self.plan_scores.dtype != "float32":
+            raise ValueError(f"plan_scores is not float32 of {(B, K)}")
+        if len(self.prompts) != B or [len(row) for row in self.lanes] != [K] * B:
+            raise ValueError(f"prompts and lanes are not those of {B} documents of {K} lanes")
+        for blocks in (self.codes, self.published):
+            if len(blocks) != len(self.codes) or any(
+                [len(row) for row in block] != [K] * B for block in blocks
+            ):
+                raise ValueError("codes and published are not one a block, document and lane")
+        return self
 
 
 def model_digest(model: ParallelDecoder) -> str:
@@ -104,6 +140,7 @@ def trace_of(generation: Generation, digest: str | None = None) -> Trace:
         prompts=tuple(tuple(prompt) for prompt in generation.prompts),
         settings=generation.settings,
         interventions=tuple(_intervention_json(i) for i in generation.interventions),
+        planned=generation.planned,
         plan_nodes=_array(plans.nodes_BKNP),
         plan_valid=_array(plans.valid_BKN),
         plan_scores=_array(plans.scores_BK),
@@ -144,107 +181,10 @@ def load_trace(path: Path) -> Trace:
         raise CorruptFile(f"{path} is not a trace: {error}") from error
 
 
-def replay(model: ParallelDecoder, trace: Trace, tokenizer: StudentTokenizer | None) -> Generation:
-    """The same generation again; run it and compare with `differences`."""
-    return _restart(model, trace, tokenizer, [], None)
-
-
-def continue_from(
-    model: ParallelDecoder,
-    trace: Trace,
-    block: int,
-    added: Sequence[Intervention],
-    tokenizer: StudentTokenizer | None,
-) -> Generation:
-    """As traced up to the barrier before `block`, then on under further interventions."""
-    later = _from_barrier(added, block, len(trace.codes))
-    return _restart(model, trace, tokenizer, later, block * trace.block_tokens)
-
-
-def branch(
-    generation: Generation,
-    block: int,
-    added: Sequence[Intervention],
-    tokenizer: StudentTokenizer | None,
-) -> Generation:
-    """`continue_from` of one that lies on no disk, and may still be writing after that barrier."""
-    later = _from_barrier(added, block, len(generation.bus.blocks))
-    kept = block * generation.model.config.lanes.block_tokens
-    return start(
-        generation.model,
-        generation.prompts,
-        generation.settings,
-        tokenizer=tokenizer,
-        interventions=[*generation.interventions, *later],
-        plans=generation.plans,
-        forced=[[writer.tokens[:kept] for writer in row] for row in generation.writers],
-    )
-
-
-def _from_barrier(added: Sequence[Intervention], block: int, barriers: int) -> list[Intervention]:
-    """Further edits, none in force before `block`."""
-    if not 0 <= block <= barriers:
-        raise UsageError(f"Block {block} cannot be continued from: there are 0 to {barriers}.")
-    return [replace(edit, from_block=max(edit.from_block, block)) for edit in added]
-
-
-def differences(trace: Trace, generation: Generation) -> list[str]:
-    """Where a replay left the trace; empty when it is the same, token by token, code by code."""
-    again = trace_of(generation)
-    found = []
-    for document, (ours, theirs) in enumerate(zip(trace.lanes, again.lanes, strict=True)):
-        for lane, (a, b) in enumerate(zip(ours, theirs, strict=True)):
-            if a != b:
-                pairs = zip(a.tokens, b.tokens, strict=False)
-                at = next((i for i, (x, y) in enumerate(pairs) if x != y), None)
-                where = "its end" if at is None else f"token {at}"
-                found.append(f"document {document}, lane {lane}: differs at {where}")
-    for block, (codes, other) in enumerate(zip(trace.codes, again.codes, strict=False)):
-        if codes != other:
-            found.append(f"block {block}: other codes were published")
-    return found
-
-
-def _restart(
-    model: ParallelDecoder,
-    trace: Trace,
-    tokenizer: StudentTokenizer | None,
-    added: Sequence[Intervention],
-    forced_tokens: int | None,
-) -> Generation:
-    check_model(model, trace)
-    before = [_intervention(spec) for spec in trace.interventions]
-    forced = None
-    if forced_tokens is not None:
-        forced = [[lane.tokens[:forced_tokens] for lane in row] for row in trace.lanes]
-    return start(
-        model,
-        trace.prompts,
-        trace.settings,
-        tokenizer=tokenizer,
-        interventions=[*before, *added],
-        plans=trace.plans,
-        forced=forced,
-    )
-
-
 def _intervention_json(intervention: Intervention) -> dict[str, Any]:
     """As JSON would give it back, so that a trace equals itself after a round trip."""
     fields = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(intervention).items()}
     return {"kind": type(intervention).__name__, **fields}
-
-
-def _intervention(spec: dict[str, Any]) -> Intervention:
-    fields = {k: tuple(v) if isinstance(v, list) else v for k, v in spec.items() if k != "kind"}
-    kind: Any = getattr(kinds, str(spec.get("kind")), None)
-    if not _is_intervention(kind):
-        raise CorruptFile(f"The trace names an intervention {spec.get('kind')!r} that is none.")
-    built: Intervention = kind(**fields)
-    return built
-
-
-def _is_intervention(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, Intervention)
 
 
 def _nested(blocks: Iterable[Tensor]) -> Any:
@@ -259,7 +199,7 @@ def _nested(blocks: Iterable[Tensor]) -> Any:
 def _array(value: Tensor) -> Array:
     array = numpy.ascontiguousarray(value.detach().cpu().numpy())
     data = base64.b64encode(array.tobytes()).decode()
-    return Array(dtype=str(array.dtype), shape=array.shape, data=data)
+    return Array.model_validate({"dtype": str(array.dtype), "shape": array.shape, "data": data})
 
 
 def _tensor(array: Array) -> Tensor:

@@ -38,7 +38,7 @@ class Writer:
 
     @classmethod
     def load(cls, directory: str | Path, *, trunk: str | None = None) -> "Writer":
-        model = load_model(Path(directory), trunk=trunk)
+        model = load_model(directory, trunk=trunk)
         use_best_way(model.device)
         return cls(model)
 

@@ -3,6 +3,7 @@
 Paper: §3.1, §3.3, Appendix A.
 """
 
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from pdt.config import PdtConfig, load_config
+from pdt.config.presets import read_yaml
 from pdt.errors import BindingMismatch
 from pdt.model.linear import Linear
 from pdt.model.pdt import ParallelDecoder
@@ -47,7 +49,7 @@ def from_trunk(
         config = config_for(weights, preset, source=name)
     check_shape(config, weights)
     model = _build(config, seed, dtype)
-    model.trunk_identity = fill_trunk(model, weights, source=name, revision=revision)
+    model.trunk_identity = fill_trunk(model, weights, name, revision)
     clone_lanes(model, weights)
     model.tokenizer = _student(config, weights)
     return model
@@ -63,11 +65,12 @@ def config_for(
     overrides: Sequence[str] = (),
 ) -> PdtConfig:
     """The preset around this decoder's own shape; where that differs, forked at two thirds."""
-    base = load_config(preset)
-    edits: dict[str, Any] = {"trunk": {"source": source, "revision": revision}}
+    extended = read_yaml(file)[0] if file is not None else None
+    base = load_config(extended or preset)
+    edits: dict[str, Any] = {}
     if base.trunk.shape != weights.shape:
         prompt = min(base.planner.max_prompt_tokens, weights.shape.max_positions)
-        edits["trunk"]["shape"] = weights.shape.model_dump()
+        edits["trunk"] = {"shape": weights.shape.model_dump()}
         edits["lanes"] = {"fork_layer": max(1, round(weights.shape.layers * 2 / 3))}
         edits["planner"] = {"max_prompt_tokens": prompt}
         if (own := weights.tokenizer()) is not None and own.eos is not None:
@@ -75,7 +78,8 @@ def config_for(
                 "tokenizer": {"name": "of the trunk", "sha256": None, "eos": own.eos},
                 "prompt_format": own.prompt_format(),
             }
-    return load_config(preset, edits=edits, file=file, overrides=overrides)
+    given = {"source": source, "revision": revision}
+    return load_config(preset, edits=edits, file=file, overrides=overrides, trunk=given)
 
 
 def _student(config: PdtConfig, weights: PretrainedWeights) -> StudentTokenizer | None:
@@ -91,7 +95,7 @@ def _student(config: PdtConfig, weights: PretrainedWeights) -> StudentTokenizer 
 
 def absolute_source(source: str) -> str:
     """A local path is remembered from the root, so that a saved model finds it from anywhere."""
-    return str(Path(source).resolve()) if Path(source).exists() else source
+    return str(Path(source).resolve()) if os.path.exists(source) else source
 
 
 def random_model(config: PdtConfig, *, seed: int = 0) -> ParallelDecoder:
@@ -122,7 +126,7 @@ def check_shape(config: PdtConfig, weights: PretrainedWeights) -> None:
 
 
 def fill_trunk(
-    model: ParallelDecoder, weights: PretrainedWeights, *, source: str | None, revision: str | None
+    model: ParallelDecoder, weights: PretrainedWeights, source: str | None, revision: str | None
 ) -> TrunkIdentity:
     """Copy the shared part in and return its identity."""
 

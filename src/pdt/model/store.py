@@ -10,6 +10,7 @@
 Paper: §6 (what a checkpoint is bound to).
 """
 
+import os
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -24,11 +25,13 @@ from pdt.binding import refuse_other
 from pdt.config import PdtConfig, validate_config
 from pdt.errors import BindingMismatch, CorruptFile, UsageError
 from pdt.model.build import absolute_source, check_shape, fill_trunk
+from pdt.model.names import model_directory
 from pdt.model.pdt import ParallelDecoder
 from pdt.model.pieces import write_tensors
+from pdt.model.sizes import check_sizes, stored_shapes
 from pdt.model.tokenizer import TOKENIZER
 from pdt.model.trunk import TrunkIdentity, tensors_digest
-from pdt.model.weights import open_weights
+from pdt.model.weights import PretrainedWeights, open_weights
 from pdt.provenance import (
     check_manifest,
     new_directory,
@@ -41,8 +44,6 @@ from pdt.tokenizer import StudentTokenizer
 FORMAT = 1
 CONFIG, LANES, COORDINATION = "config.json", "lanes.safetensors", "coordination.safetensors"
 TRUNK = "trunk.safetensors"
-BOX = Path(__file__).parents[1] / "weights"
-"""Trained models that come with the package."""
 _FREE = (
     "trunk.source", "notes.codebook_start", "records.", "objective.", "training.", "sources.",
     "teacher.", "cluster.",
@@ -101,7 +102,7 @@ def write_binding(
 
 
 def load_model(
-    directory: Path,
+    directory: str | Path,
     *,
     trunk: str | None = None,
     expect: PdtConfig | None = None,
@@ -109,27 +110,34 @@ def load_model(
 ) -> ParallelDecoder:
     """Read a saved model after checking every digest and what it is bound to.
 
-    `directory` may be a checkpoint of a run, or the name of a model in the package such as nano.
+    `directory` may be a checkpoint of a run, or the name of a model in the package such as nano;
+    a directory of that name is written as a path, ./nano.
     `trunk` says where the shared weights lie now, if they have moved. `expect` is what the caller's
     run is: another architecture or notes condition is refused.
     """
-    directory = model_directory(Path(directory))
+    directory = model_directory(directory)
     config, identity = read_binding(directory)
     if expect is not None:
         check_binding(config, expect, directory)
+    packed = _packed_trunk(directory, trunk, identity)
+    source = _open_source(config, trunk, identity) if packed is None else None
+    stored = stored_shapes(directory / LANES) | stored_shapes(directory / COORDINATION)
+    if packed is not None:
+        stored |= stored_shapes(packed, "trunk.")
+    check_sizes(config, stored, directory, with_trunk=packed is not None)
     model = ParallelDecoder(config).to(dtype)
     state = _load(directory / LANES) | _load(directory / COORDINATION)
-    packed = _packed_trunk(directory, trunk, identity)
     if packed is not None:
         shared = _load(packed)
         digest = tensors_digest((n, shared[f"trunk.{n}"]) for n, _ in model.trunk.shared())
         model.trunk_identity = TrunkIdentity(identity.source, identity.revision, digest)
         state |= shared
     else:
-        model.trunk_identity = _fill_from_source(model, trunk, identity)
+        assert source is not None
+        model.trunk_identity = fill_trunk(model, *source)
         state |= {f"trunk.{name}": parameter.data for name, parameter in model.trunk.shared()}
     _check_trunk(directory, identity, model.trunk_identity)
-    _assign(model, state, directory)
+    model.load_state_dict(state)
     if (directory / TOKENIZER).exists():
         eos = config.records.tokenizer.eos
         model.tokenizer = StudentTokenizer.from_file(directory / TOKENIZER, eos=eos)
@@ -150,7 +158,15 @@ def read_binding(directory: Path) -> tuple[PdtConfig, TrunkIdentity]:
             "Load it with the pdt version that wrote it."
         )
     config = validate_config(saved.get("config", {}), where=str(directory / CONFIG))
-    return config, TrunkIdentity(**saved["trunk"])
+    return config, _identity(saved.get("trunk"), directory / CONFIG)
+
+
+def _identity(found: Any, where: Path) -> TrunkIdentity:
+    kinds = {"source": str | None, "revision": str | None, "digest": str}
+    right = isinstance(found, dict) and found.keys() == kinds.keys()
+    if not right or not all(isinstance(found[key], kind) for key, kind in kinds.items()):
+        raise CorruptFile(f"{where} does not say which trunk it stands on.\nTake it again.")
+    return TrunkIdentity(**found)
 
 
 def share_trunk(model: ParallelDecoder, other: str, dtype: torch.dtype, out: Path) -> None:
@@ -158,7 +174,7 @@ def share_trunk(model: ParallelDecoder, other: str, dtype: torch.dtype, out: Pat
 
     One that lies beside `out` is bound by its name alone, so that both can move together.
     """
-    directory = model_directory(Path(other))
+    directory = model_directory(other)
     packed = directory / TRUNK
     if not packed.is_file():
         raise UsageError(
@@ -174,14 +190,6 @@ def share_trunk(model: ParallelDecoder, other: str, dtype: torch.dtype, out: Pat
     digest = tensors_digest((n, theirs[f"trunk.{n}"]) for n, _ in model.trunk.shared())
     beside = directory.resolve().parent == out.resolve().parent
     model.trunk_identity = TrunkIdentity(directory.name if beside else other, None, digest)
-
-
-def model_directory(path: Path) -> Path:
-    """Where the model lies: the directory itself, that of a checkpoint, or one in the package."""
-    if (path / "model").is_dir():
-        return path / "model"
-    boxed = BOX / path
-    return boxed if not path.exists() and boxed.is_dir() else path
 
 
 def check_binding(
@@ -217,18 +225,19 @@ def _check_trunk(directory: Path, saved: TrunkIdentity, found: TrunkIdentity) ->
 def _packed_trunk(directory: Path, trunk: str | None, identity: TrunkIdentity) -> Path | None:
     """The trunk that lies in a model directory: this one, or the one that `trunk` or it names."""
     if trunk is not None:
-        places = [model_directory(Path(trunk))]
+        places = [model_directory(trunk)]
     elif identity.source is not None:
-        named = Path(identity.source)
+        named = identity.source
         places = [directory, directory.parent / named, model_directory(named)]
     else:
         places = [directory]
-    return next((place / TRUNK for place in places if (place / TRUNK).is_file()), None)
+    return next((place / TRUNK for place in places if os.path.isfile(place / TRUNK)), None)
 
 
-def _fill_from_source(
-    model: ParallelDecoder, trunk: str | None, identity: TrunkIdentity
-) -> TrunkIdentity:
+def _open_source(
+    config: PdtConfig, trunk: str | None, identity: TrunkIdentity
+) -> tuple[PretrainedWeights, str, str | None]:
+    """The decoder the trunk was taken from, where it lies, and its revision."""
     source = identity.source if trunk is None else absolute_source(trunk)
     if source is None:
         raise UsageError(
@@ -237,8 +246,8 @@ def _fill_from_source(
         )
     revision = identity.revision if source == identity.source else None
     weights = open_weights(source, revision)
-    check_shape(model.config, weights)
-    return fill_trunk(model, weights, source=source, revision=revision)
+    check_shape(config, weights)
+    return weights, source, revision
 
 
 def _as_dtype(part: Mapping[str, Tensor], dtype: torch.dtype) -> dict[str, Tensor]:
@@ -254,12 +263,3 @@ def _load(path: Path) -> dict[str, Tensor]:
         ) from error
     prefix = "trunk." if path.name == TRUNK else ""
     return {prefix + name: value for name, value in tensors.items()}
-
-
-def _assign(model: ParallelDecoder, state: dict[str, Tensor], directory: Path) -> None:
-    try:
-        model.load_state_dict(state)
-    except RuntimeError as error:
-        raise CorruptFile(
-            f"{directory} does not hold the tensors its configuration describes: {error}"
-        ) from error

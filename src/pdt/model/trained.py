@@ -6,7 +6,7 @@ Paper: Table 3 (identical budgets).
 from pathlib import Path
 
 from pdt.contract import Contract, Sha256
-from pdt.model.store import model_directory
+from pdt.model.names import model_directory
 from pdt.provenance import MANIFEST, read_json_object
 
 STATE, TRAINED = "state.json", "trained"

@@ -4,6 +4,7 @@ A source is opened whole or refused: every tensor the family needs must be there
 nothing unknown may be left over. Nothing is ever unpickled.
 """
 
+import os
 import re
 from collections.abc import Iterator
 from functools import cached_property
@@ -42,9 +43,9 @@ class PretrainedWeights(Protocol):
 def open_weights(source: str, revision: str | None = None) -> PretrainedWeights:
     """A local directory or GGUF file when there is one, else a hub id at a pinned revision."""
     path = Path(source)
-    if path.is_dir():
+    if os.path.isdir(path):  # Path's own raises on names that no file can have
         return HuggingFaceDirectory(path)
-    if path.is_file():
+    if os.path.isfile(path):
         if path.suffix == ".gguf":
             return GGUFFile(path)
         raise TrunkRefused(
@@ -73,7 +74,7 @@ class HuggingFaceDirectory:
         index, single = "model.safetensors.index.json", "model.safetensors"
         if (self._path / index).is_file():
             files = read_json_object(self._path / index).get("weight_map")
-            if not isinstance(files, dict) or any(Path(f).name != f for f in files.values()):
+            if not isinstance(files, dict) or not all(map(_beside, files.values())):
                 raise TrunkRefused(f"{self._path / index} is not a weight map of files beside it.")
             return files
         if (self._path / single).is_file():
@@ -95,10 +96,15 @@ class HuggingFaceDirectory:
         return tokenizer_from_hf(self._path)
 
     def _stored_shapes(self) -> dict[str, tuple[int, ...]]:
-        return {
-            name: tuple(self._shard(file).get_slice(name).get_shape())
-            for name, file in self._file_of.items()
-        }
+        try:
+            return {
+                name: tuple(self._shard(file).get_slice(name).get_shape())
+                for name, file in self._file_of.items()
+            }
+        except SafetensorError as error:
+            raise TrunkRefused(
+                f"{self.where}: its index does not fit its files: {error}.\nTake both again."
+            ) from error
 
     def _shard(self, file: str) -> Any:
         if file not in self._open:
@@ -148,6 +154,10 @@ class GGUFFile:
         if "tokenizer.ggml.model" not in self.fields:
             return None
         return tokenizer_from_gguf(self.fields, self.where)
+
+
+def _beside(file: object) -> bool:
+    return isinstance(file, str) and Path(file).name == file
 
 
 def expected_tensors(shape: TrunkShape) -> Iterator[tuple[str, tuple[int, ...]]]:

@@ -59,6 +59,12 @@ def compile_corpus(
     except PdtError:
         _leave_nothing(out)
         raise
+    except OSError as error:
+        _leave_nothing(out)
+        raise PdtError(
+            f"{out} could not be written: {error}.\n"
+            "Every whole shard is kept. Free some space, then run again with --resume."
+        ) from error
     _refuse_strangers(out, totals.shards)
     corpus = totals.report(compiler.binding)
     write_json(out / CORPUS, corpus.model_dump(mode="json"))

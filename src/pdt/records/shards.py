@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from pdt.contract import parse_contract
 from pdt.errors import ContractBroken, CorruptFile
+from pdt.parse import parse_json
 from pdt.provenance import atomic_path
 from pdt.records.arrays import LEGEND, axes_of
 from pdt.records.schema import RECORD_VERSION, TrainingRecord
@@ -143,7 +144,7 @@ class Shard:
 
 def _binding(path: Path, text: bytes) -> dict[str, Any]:
     try:
-        return dict(json.loads(text))
+        return dict(parse_json(text))
     except (ValueError, TypeError) as error:
         raise ContractBroken(
             f"{path} does not say which tokenizer and encoder it was compiled with.",

@@ -4,8 +4,8 @@ import re
 
 from pdt.generation.interventions import SwapPlans
 from pdt.generation.loop import Generation
+from pdt.generation.replay import branch
 from pdt.generation.settings import GenerationSettings
-from pdt.generation.trace import branch
 from pdt.generation.writer import Writer
 from pdt.serve.limits import Limits
 from pdt.serve.writing import Asked, Writing, parse_all

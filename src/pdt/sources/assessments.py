@@ -3,7 +3,6 @@
 Paper: §4.1, Table 1.
 """
 
-import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any, Literal
 from pydantic import AwareDatetime, Field
 
 from pdt.contract import Contract, Line, parse_contract
+from pdt.parse import parse_json
 from pdt.sources.bundle import SourceBundle
 from pdt.sources.data import published
 from pdt.terms import SourceOrigin
@@ -117,7 +117,7 @@ def read_assessments(directory: Path, bundle: SourceBundle) -> Assessments:
 
 def _plain_table(data: bytes) -> Mapping[str, Any]:
     try:
-        table = json.loads(data).get("pageassessments", {})
+        table = parse_json(data).get("pageassessments", {})
     except (ValueError, AttributeError):
         return {}
     return table if isinstance(table, dict) else {}

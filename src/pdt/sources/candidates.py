@@ -7,16 +7,15 @@ Paper: §4.1, Table 1.
 """
 
 import datetime
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
 from pydantic import Field
 
 from pdt.contract import Contract, Id, Line, parse_contract
 from pdt.errors import ContractBroken, UsageError
+from pdt.parse import NotParsed, parse_json, parse_yaml
 from pdt.terms import Topic
 
 
@@ -85,9 +84,9 @@ def _entries(path: Path, text: str) -> Sequence[tuple[str, Any]]:
             if line.strip()
         ]
     try:
-        tree = yaml.safe_load(text)
-    except (yaml.YAMLError, RecursionError) as error:
-        raise UsageError(f"{path} is not YAML: {error}\nCorrect it.") from error
+        tree = parse_yaml(text)
+    except NotParsed as error:
+        raise UsageError(f"{path} is not YAML: {error}.\nCorrect it.") from error
     if tree is None:
         tree = []
     if not isinstance(tree, list) or not all(isinstance(entry, dict) for entry in tree):
@@ -97,9 +96,9 @@ def _entries(path: Path, text: str) -> Sequence[tuple[str, Any]]:
 
 def _line(path: Path, number: int, line: str) -> dict[str, Any]:
     try:
-        value = json.loads(line)
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise UsageError(f"{path}:{number} is not JSON: {error}\nCorrect the line.") from error
+        value = parse_json(line)
+    except NotParsed as error:
+        raise UsageError(f"{path}:{number} is not JSON: {error}.\nCorrect the line.") from error
     if not isinstance(value, dict):
         raise UsageError(f"{path}:{number} is not an object.\n{_REMEDY}")
     return value

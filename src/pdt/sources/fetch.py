@@ -7,7 +7,6 @@ asked again; what failed for now is tried again by the next run.
 Paper: §4.1.
 """
 
-import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -18,6 +17,7 @@ from typing import Literal, Protocol
 from pdt.config import SourcesConfig
 from pdt.contract import Contract, Line, parse_contract
 from pdt.errors import CorruptFile, FetchFailed, PdtError, SourceRefused
+from pdt.parse import parse_json
 from pdt.sources.bundle import METADATA, write_bundle
 from pdt.sources.candidates import Candidate
 from pdt.sources.wikimedia import (
@@ -159,7 +159,7 @@ def held(root: Path) -> Iterator[tuple[str, int]]:
     """Wiki and revision of every bundle under `root`."""
     for path in root.glob(f"*/{METADATA}"):
         try:
-            tree = json.loads(path.read_text(encoding="utf-8"))
+            tree = parse_json(path.read_text(encoding="utf-8"))
             yield tree["project"], tree["revision_id"]
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise CorruptFile(f"{path} cannot be read: {error}.\nRemove its directory.") from error

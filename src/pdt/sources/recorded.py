@@ -6,7 +6,6 @@ A recording is a directory of bundles, each with its http.json, or of captures: 
 Paper: §4.1.
 """
 
-import json
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -14,6 +13,7 @@ from urllib.parse import parse_qsl, urlsplit
 from pydantic import TypeAdapter
 
 from pdt.errors import CorruptFile, SourceRefused, UsageError
+from pdt.parse import parse_json
 from pdt.sources.bundle import METADATA, read_bundle
 from pdt.sources.wikimedia import Exchange, HttpAnswer
 
@@ -77,7 +77,7 @@ class Recording:
     def _add_capture(self, meta: Path) -> None:
         bodies = sorted(meta.parent.glob(meta.name.removesuffix("meta.json") + "body.*"))
         try:
-            tree: Any = json.loads(meta.read_text(encoding="utf-8"))
+            tree: Any = parse_json(meta.read_text(encoding="utf-8"))
             conditional = "If-None-Match" in tree["request"].get("headers", {})
             headers = {name.lower(): str(value) for name, value in tree["headers"].items()}
             url, status = str(tree["request"]["url"]), int(tree["status"])

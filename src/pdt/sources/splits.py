@@ -9,7 +9,6 @@ Paper: §4.1, Table 1.
 """
 
 import hashlib
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -19,6 +18,7 @@ from typing import Literal
 from pdt.config import SplitShares
 from pdt.contract import Contract, Id, Line, Sha256, parse_contract
 from pdt.errors import CorruptFile, UsageError
+from pdt.parse import parse_json
 from pdt.provenance import sha256_json, write_json
 from pdt.sources.candidates import Candidate
 from pdt.terms import Split
@@ -134,7 +134,7 @@ def write_ledger(path: Path, ledger: SplitLedger) -> None:
 def read_ledger(path: Path) -> SplitLedger:
     """The ledger, if it is what was sealed."""
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = parse_json(path.read_text(encoding="utf-8"))
         sealed, tree = data["sealed"], data["ledger"]
     except FileNotFoundError as error:
         raise UsageError(

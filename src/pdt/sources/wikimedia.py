@@ -17,6 +17,7 @@ from urllib.parse import urlencode
 from pdt.config import HtmlLimits
 from pdt.contract import Contract, Id, Line, Sha256
 from pdt.errors import SourceRefused
+from pdt.parse import parse_json
 from pdt.sources.assessments import (
     Assessments,
     TalkRevision,
@@ -287,8 +288,8 @@ def _licence(candidate: Candidate, timestamp: str) -> dict[str, str]:
 
 def _json(body: bytes, where: str) -> dict[str, Any]:
     try:
-        tree = json.loads(body)
-    except (ValueError, RecursionError) as error:
+        tree = parse_json(body)
+    except ValueError as error:
         raise SourceRefused(where, "was not answered in JSON", "Try again later.") from error
     return tree if isinstance(tree, dict) else {}
 

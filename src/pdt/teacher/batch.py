@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pdt.config import TeacherConfig
+from pdt.parse import parse_json
 from pdt.provenance import atomic_path, read_json_object, sha256_json, write_json
 from pdt.teacher.budget import Budget, worst_cost
 from pdt.teacher.call import Call, NotAnswered, Reply
@@ -174,7 +175,7 @@ class Batches:
         answered = {}
         for line in data.splitlines():
             try:
-                entry = json.loads(line)
+                entry = parse_json(line)
                 call, response = calls[entry["custom_id"]], entry.get("response") or {}
                 if response.get("status_code") != 200:
                     continue

@@ -17,6 +17,7 @@ from typing import IO, Any
 
 from pdt.config import EndpointConfig
 from pdt.errors import CorruptFile, PdtError
+from pdt.parse import parse_json
 from pdt.teacher.call import Call
 
 LEDGER = "ledger.jsonl"
@@ -133,7 +134,7 @@ class Budget:
                 ledger.truncate(self._read_to + whole)
             try:
                 for line in data[:whole].splitlines():
-                    self._apply(json.loads(line))
+                    self._apply(parse_json(line))
             except (ValueError, KeyError, TypeError) as error:
                 raise CorruptFile(
                     f"{self._path} is not a ledger: {error}.\n"

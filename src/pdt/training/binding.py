@@ -18,9 +18,17 @@ from pdt.records.batch import RecordShards
 
 
 def bind_run(
-    run: Path, model: ParallelDecoder, shards: RecordShards, inputs: Mapping[str, Any] | None = None
+    run: Path,
+    model: ParallelDecoder,
+    shards: RecordShards,
+    inputs: Mapping[str, Any] | None = None,
+    *,
+    anew: bool = True,
 ) -> None:
-    """Write the manifest of a new run, or refuse another corpus than the run's own."""
+    """Write the manifest of a new run, or refuse another corpus than the run's own.
+
+    `anew` is a run without a checkpoint: begun already, it must begin again as it did.
+    """
     records = {
         "directory": str(shards.directory.resolve()),
         "digest": shards.digest,
@@ -37,6 +45,16 @@ def bind_run(
             sides=("run", "given"),
             free=("directory",),
         )
+        if anew:
+            manifest = read_json_object(run / MANIFEST)
+            refuse_other(
+                {"config": manifest.get("config"), **_start_of(manifest)},
+                {"config": model.config.model_dump(mode="json"), **(inputs or {})},
+                f"{run} has no checkpoint yet, and was begun another way.",
+                "Begin it again as it was begun, or choose another --out.",
+                sides=("run", "given"),
+                free=("config.training.watch.",),
+            )
         return
     assert model.trunk_identity is not None, "a model that is trained has weights"
     write_manifest(
@@ -50,6 +68,12 @@ def bind_run(
             **(inputs or {}),
         },
     )
+
+
+def _start_of(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """What the run's model came from."""
+    inputs = manifest.get("inputs") or {}
+    return {key: inputs[key] for key in ("model", "seed") if key in inputs}
 
 
 def _records_of(run: Path) -> dict[str, Any]:

@@ -6,6 +6,8 @@ notes together before the bus has carried anything (docs/log.md).
 Paper: §5.2 leaves the start of the codebooks open.
 """
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -16,13 +18,23 @@ from pdt.records.batch import RecordShards
 from pdt.training.rollout import roll_out
 
 BATCH = 8
+MOST_DOCUMENTS = 96
+"""Of short documents hundreds would be rolled out for twice as many notes as codes; fewer do."""
+
+Telling = Callable[[str], None]
+
+
+def _nobody(text: str) -> None:
+    """Where nobody listens."""
 
 
 @torch.no_grad()
-def take_codes(model: ParallelDecoder, shards: RecordShards, seed: int) -> None:
-    """Codes from the notes of the first documents."""
+def take_codes(
+    model: ParallelDecoder, shards: RecordShards, seed: int, *, telling: Telling = _nobody
+) -> None:
+    """Codes from the notes of the first documents; `telling` hears how far it is."""
     C = model.note_writer.vq.codebooks.shape[1]
-    written = _written(model, shards, seed, least=2 * C)
+    written = _written(model, shards, seed, enough=C, telling=telling)
     if len(written) < C:
         raise UsageError(
             f"{shards.directory} publishes {len(written)} notes, and a codebook has {C} codes.\n"
@@ -41,16 +53,23 @@ def codes_from(model: ParallelDecoder, written: Tensor, seed: int) -> None:
         books_MCe[m] = book[torch.randperm(len(book), generator=generator)[:C]]
 
 
-def _written(model: ParallelDecoder, shards: RecordShards, seed: int, *, least: int) -> Tensor:
-    """What the lanes write with the teacher's plans: [at least `least`, E], or all there is."""
+def _written(
+    model: ParallelDecoder, shards: RecordShards, seed: int, *, enough: int, telling: Telling
+) -> Tensor:
+    """What the lanes write with the teacher's plans, [notes, E].
+
+    Twice `enough`, or at least `enough` once many documents were read, or all there is.
+    """
     found: list[Tensor] = []
-    for batch in shards.batches(BATCH, seed=seed):
+    for number, batch in enumerate(shards.batches(BATCH, seed=seed), start=1):
         lengths_B = batch.prompt_valid_BS.sum(1)
         prompt = model.read_prompt(batch.prompt_tokens_BS.clamp(min=0), lengths_B)
         frontier = model.open_lanes(prompt, oracle_plans(model, prompt, batch))
         for note in roll_out(model, frontier, batch.section_tokens_BKT).bus.blocks:
             assert note.written_BKE is not None
             found.append(note.written_BKE[note.published_BK])
-        if sum(map(len, found)) >= least:
+        notes = sum(map(len, found))
+        telling(f"the first codes: {notes} of {2 * enough} notes, {number * BATCH} documents")
+        if notes >= 2 * enough or (notes >= enough and number * BATCH >= MOST_DOCUMENTS):
             break
     return torch.cat(found) if found else torch.empty(0, model.config.reads.memory_width)

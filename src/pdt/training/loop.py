@@ -5,7 +5,7 @@ Paper: §6, Table 2.
 
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -55,20 +55,27 @@ class Trainer:
         *,
         inputs: Mapping[str, Any] | None = None,
         ranks: Ranks | None = None,
+        telling: Callable[[str], None] = lambda text: None,
     ) -> None:
-        """`inputs` is what else the run's manifest names: where the model came from."""
+        """`inputs` is what else the run's manifest names: where the model came from.
+
+        `telling` hears what is done before the first step, which may take minutes.
+        """
         self.model, self.run, self.config = model, run, model.config.training
         self.progress, self.ranks = progress or Progress(), ranks or Ranks()
         with self.ranks.together():
             check_run(model, shards, run, self.ranks.count)
             if progress is None and model.config.notes.codebook_start is CodebookStart.STATES:
-                take_codes(model, shards, self.config.seed)
+                take_codes(model, shards, self.config.seed, telling=telling)
             size = self.config.optimizer.batch_documents
             self.stream = DocumentStream(shards, batch_documents=size, seed=self.config.seed)
             self.held_out = HeldOut(shards, self.config)
             if self.ranks.first:
                 run.mkdir(parents=True, exist_ok=True)
-                bind_run(run, model, shards, inputs)
+                bind_run(run, model, shards, inputs, anew=progress is None)
+                if progress is None:  # a run that was killed before its first checkpoint
+                    forget_later_metrics(run, 0)
+            telling("the optimizer")
         self.borders = {stage.stop_step for stage in stages_of(self.config)}
         recompute_activations(model, self.config.recompute)
         self.engine = Engine(model, self.ranks)

@@ -9,8 +9,9 @@ import torch
 
 from pdt.errors import BindingMismatch, UsageError
 from pdt.model.kernels.matmul import use_best_way
+from pdt.model.names import model_directory
 from pdt.model.pdt import ParallelDecoder
-from pdt.model.store import check_binding, load_model, model_directory
+from pdt.model.store import check_binding, load_model
 from pdt.model.trained import trained_of
 from pdt.provenance import MANIFEST, sha256_file
 from pdt.terms import NotesCondition

@@ -3,7 +3,6 @@
 Paper: §7.2 (the pinned cross-encoder).
 """
 
-import json
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -12,6 +11,7 @@ from typing import Any
 
 from pdt.errors import ContractBroken, UsageError
 from pdt.evaluation.screens.nli import quiet_transformers
+from pdt.parse import NotParsed, parse_json
 from pdt.provenance import new_directory, sha256_file, write_json, write_manifest
 
 LABELS = ("contradiction", "entailment", "neutral")
@@ -42,9 +42,9 @@ def _pairs(path: Path) -> Iterator[Example]:
         path.read_text(encoding="utf-8").removesuffix("\n").split("\n"), start=1
     ):
         try:
-            row = json.loads(line)
+            row = parse_json(line)
             label, first, second = row["gold_label"], row["sentence1"], row["sentence2"]
-        except (json.JSONDecodeError, KeyError, TypeError) as error:
+        except (NotParsed, KeyError, TypeError) as error:
             raise ContractBroken(
                 f"{path}:{number} is not a line of SNLI: {error}.", "Take the file again."
             ) from error

@@ -1,7 +1,8 @@
 """A build: what it reads, where it writes, and what its directory is bound to."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -9,7 +10,8 @@ from typing import Any
 
 from pdt.binding import bind
 from pdt.config import PdtConfig
-from pdt.errors import UsageError
+from pdt.errors import PdtError, UsageError
+from pdt.lock import LOCK, hold_run
 from pdt.provenance import refuse_existing, sha256_file, sha256_json
 from pdt.sources.candidates import Candidate, read_candidates
 from pdt.sources.reading import bundle_directories
@@ -78,6 +80,25 @@ class Build:
     def ledger(self) -> SplitLedger:
         """The sealed splits of this build."""
         return read_ledger(self.out / SPLITS)
+
+    @contextmanager
+    def held(self, *, resume: bool) -> Iterator[None]:
+        """Open it and keep other processes out, so that no two ask a teacher for the same."""
+        fresh = not self.out.exists()
+        if not resume:
+            refuse_existing(self.out, else_="add --resume")
+        self.out.mkdir(parents=True, exist_ok=True)
+        with hold_run(
+            self.out, "building a corpus", "Wait for it to end, or choose another --out."
+        ):
+            try:
+                self.open(resume=True)
+            except PdtError:
+                if fresh and [path.name for path in self.out.iterdir()] == [LOCK]:
+                    (self.out / LOCK).unlink()
+                    self.out.rmdir()
+                raise
+            yield
 
     def open(self, *, resume: bool) -> None:
         """Make or take up the output directory, and seal the splits before anything is taught."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pdt.errors import CorruptFile
+from pdt.parse import parse_json
 from pdt.provenance import atomic_path
 from pdt.terms import Loss
 
@@ -39,7 +40,7 @@ def read_metrics(run: Path) -> list[Metrics]:
     found: list[Metrics] = []
     for number, text in enumerate(lines, start=1):
         try:
-            line = json.loads(text)
+            line = parse_json(text)
             numbers = {"step": int(line["step"]), "stage": int(line["stage"])}
             clock = {"seconds": float(line["seconds"])}
             found.append({"kind": STEP, **line, **numbers, **clock})

@@ -1,0 +1,158 @@
+"""Accidents a user meets: one message, the right exit code, and nothing lost that was paid for."""
+
+import json
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import yaml
+
+import pdt.cli
+from pdt.errors import CRASHED
+from pdt.lock import hold_run
+from pdt.model.build import random_model
+from pdt.training.loop import Trainer
+from tests.support.training_samples import corpus
+
+
+class Command:
+    """The `pdt` command in this process, with what it said."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self._monkeypatch, self._capsys = monkeypatch, capsys
+        self.out = self.err = ""
+
+    def __call__(self, *arguments: object) -> int:
+        self._monkeypatch.setattr(sys, "argv", ["pdt", *map(str, arguments)])
+        try:
+            pdt.cli.main()
+        except SystemExit as end:
+            self.out, self.err = self._capsys.readouterr()
+            return int(end.code or 0)
+        raise AssertionError("a command always exits")
+
+
+@pytest.fixture
+def command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Command:
+    monkeypatch.chdir(tmp_path)
+    return Command(monkeypatch, capsys)
+
+
+@contextmanager
+def small_disk(most: int) -> Iterator[None]:
+    """No file may grow beyond so many bytes: to a writer, the disk is full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+SHORT = ("--request", "Tell it.", "--model", "nano", "--max-tokens", "3")
+
+
+def test_a_trace_that_cannot_be_written_costs_no_text(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "source.txt").write_text("The siege of Vell lasted for the winter.")
+    assert command("generate", "source.txt", *SHORT, "--trace", "nowhere/t.json") == 2
+    assert "nowhere is not a directory that can be written" in command.err
+    assert command.out == ""
+    with small_disk(1000):
+        assert command("generate", "source.txt", *SHORT, "--trace", "t.json", "--json") == 3
+    assert "t.json could not be written" in command.err
+    assert json.loads(command.out)["documents"][0]["text"]
+    assert [path.name for path in tmp_path.iterdir()] == ["source.txt"]
+
+
+def test_a_directory_in_the_way_does_not_take_a_packaged_models_name(
+    command: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "nano").mkdir()
+    assert command("model", "show", "nano", "--json") == 0
+    assert json.loads(command.out)["fork_layer"] == 4
+    assert "Note: nano is the model of that name in the package" in command.err
+    assert command("model", "show", "./nano") == 2
+    assert "nano is not a pdt model" in command.err
+    (tmp_path / "nano").rmdir()
+    assert command("model", "show", "nano") == 0
+    assert command.err == ""
+
+
+def test_a_full_disk_ends_a_compile_in_one_message_and_leaves_nothing(
+    command: Command, tmp_path: Path
+) -> None:
+    assert command("chronicle", "write", "--count", 2, "--out", "corpus") == 0
+    with small_disk(4000):
+        assert command("record", "compile", "corpus", "--preset", "nano", "--out", "records") == 3
+    assert command.err.count("\n") == 2
+    assert "records could not be written" in command.err
+    assert not (tmp_path / "records").exists()
+
+
+def test_two_processes_never_build_one_corpus(command: Command, tmp_path: Path) -> None:
+    assert command("chronicle", "write", "--count", 2, "--bundles", "--out", "corpus") == 0
+    build = ("corpus", "build", "corpus", "--out", "built")
+    (tmp_path / "built").mkdir()
+    with hold_run(tmp_path / "built"):
+        assert command(*build, "--resume") == 2
+    assert "Another process is building a corpus in built" in command.err
+    assert command(*build, "--resume") == 0
+    assert "run.lock" not in (tmp_path / "built/manifest.json").read_text()
+
+
+def test_a_run_killed_before_its_first_checkpoint_begins_again(
+    command: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "corpus").mkdir()
+    shards, config = corpus(tmp_path / "corpus")
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(config.model_dump(mode="json")))
+    Trainer(random_model(config, seed=0), shards, tmp_path / "run", inputs={"seed": 0})
+    assert not list((tmp_path / "run").glob("step-*"))
+    train = ("train", "run", shards.directory, "--config", "config.yaml", "--out", "run")
+    assert command(*train, "--resume", "--until", 1, "--seed", 7) == 3
+    assert "has no checkpoint yet, and was begun another way" in command.err
+    assert command(*train, "--resume", "--until", 1) == 0
+    assert command(*train, "--until", 1) == 2
+    assert (tmp_path / "run/step-000001").is_dir()
+
+
+def test_a_crash_has_an_exit_code_of_its_own(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pdt.cli, "app", lambda: 1 // 0)
+    assert command() == CRASHED == 70
+    assert "pdt has crashed" in command.err
+
+
+def started(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A fresh interpreter in which an import does something before `pdt` runs."""
+    hook = (
+        "import os, signal, sys\n"
+        "class Hook:\n"
+        "    def find_spec(self, name, *rest):\n"
+        f"        {code}\n"
+        "sys.meta_path.insert(0, Hook())\n"
+        f"sys.argv = ['pdt', *{arguments!r}]\n"
+        "from pdt.__main__ import main\n"
+        "main()\n"
+    )
+    return subprocess.run([sys.executable, "-c", hook], capture_output=True, text=True)
+
+
+def test_without_the_sources_extra_a_build_says_what_to_install() -> None:
+    missing = "if name == 'selectolax': raise ModuleNotFoundError(name)"
+    run = started(missing, "corpus", "build", "x", "--out", "y")
+    assert run.returncode == 2
+    assert "pip install 'pdt[sources]'" in run.stderr
+
+
+def test_ctrl_c_while_modules_load_ends_in_silence() -> None:
+    run = started("name == 'typer' and os.kill(os.getpid(), signal.SIGINT)", "--help")
+    assert run.returncode == -2
+    assert run.stderr == ""
