@@ -241,3 +241,15 @@ def test_every_form_of_the_help_parses() -> None:
     for example, form in zip(examples, INTERVENTION_FORMS, strict=True):
         assert form.startswith(example.split(":")[0].split("@")[0])
         parse_intervention(example)
+
+
+@pytest.mark.paper("§7.3")
+def test_taking_every_note_of_a_lane_away_one_by_one_is_removing_its_notes(
+    model: ParallelDecoder,
+) -> None:
+    (prompt,) = some_prompts()
+    each = [f"remove-note:0@{block}" for block in range(4)]
+    gone = tokens_of(model, [prompt], SETTINGS, "remove-notes:0")
+    assert tokens_of(model, [prompt], SETTINGS, *each) == gone
+    first = tokens_of(model, [prompt], SETTINGS, each[0])
+    assert first not in (gone, tokens_of(model, [prompt], SETTINGS))

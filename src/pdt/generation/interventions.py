@@ -142,6 +142,25 @@ class RemoveNotes(Intervention):
 
 
 @dataclass(frozen=True)
+class RemoveNote(Intervention):
+    """Nobody reads one producer's note of one block."""
+
+    producer: int = 0
+    block: int = 0
+
+    def edit_bus(self, bus: NotesBus, decode: Decode) -> NotesBus:
+        if self.block >= len(bus.blocks):
+            return bus
+        note = bus.blocks[self.block]
+        published = note.published_BK.clone()
+        published[:, self.producer] = False
+        return _with_block(bus, self.block, replace(note, published_BK=published))
+
+    def lanes(self) -> tuple[int, ...]:
+        return (self.producer,)
+
+
+@dataclass(frozen=True)
 class BlockReader(Intervention):
     """One lane reads no notes; the others go on."""
 
@@ -280,6 +299,7 @@ INTERVENTION_FORMS = (
     "replace-node:LANE.NODE=LANE.NODE[@BLOCK]   one plan node becomes a copy of another",
     "drop-node:LANE.NODE[@BLOCK]                one plan node stops existing",
     "remove-notes[:PRODUCER][@BLOCK]            notes of one lane, or all, are not read",
+    "remove-note:PRODUCER@BLOCK                 that lane's note of that block is not read",
     "mutate-code:PRODUCER[=C,C,…]@BLOCK         that lane's note of that block carries other codes",
     "exchange-notes[@BLOCK]                     documents read each other's notes",
     "scramble-notes[:SEED][@BLOCK]              notes point elsewhere at the same length",
@@ -309,6 +329,7 @@ _GRAMMAR: dict[str, tuple[str, Callable[..., Intervention]]] = {
         lambda at, lane, node: DropNode(int(lane), int(node), from_block=at),
     ),
     "remove-notes": (r"(\d*)", lambda at, lane: RemoveNotes(_optional_int(lane), from_block=at)),
+    "remove-note": (r"(\d+)", lambda at, producer: RemoveNote(int(producer), at)),
     "mutate-code": (r"(\d+)(?:=(\d+(?:,\d+)*))?", _mutation),
     "exchange-notes": (r"", lambda at: ExchangeNotes(from_block=at)),
     "scramble-notes": (r"(\d*)", lambda at, seed: ScrambleNotes(int(seed or 0), from_block=at)),

@@ -58,6 +58,8 @@ class Generation:
     should_stop: Callable[[], bool]
     read: Prompt | None = None
     """The prompts, where they have been read below the fork already."""
+    plans_in_force: PlanSet | None = None
+    """The plans as the lanes read them now: after every intervention so far."""
 
     def events(self) -> Iterator[Event]:
         """Run to the end, alone. Autograd is off inside, and untouched between two events."""
@@ -138,7 +140,7 @@ class Generation:
             plans = self._edited_plans(0)
         with self.ledger.timed("prefill"):
             frontier = self.model.open_lanes(prompt, plans, suffix_tokens=self.settings.max_tokens)
-        self._read_plans = plans
+        self.plans_in_force = plans
         count_work(self.ledger, self.model, len(self.prompts))
         return frontier
 
@@ -190,8 +192,12 @@ class Generation:
     def _edit_plans(self, frontier: Frontier, block: int) -> None:
         """An edit that begins here changes what lanes read from now on, not what they wrote."""
         if any(intervention.from_block == block for intervention in self.interventions):
-            self._read_plans = self._edited_plans(block)
-            frontier.plan_reads = self.model.read_plans(self._read_plans)
+            self.plans_in_force = self._edited_plans(block)
+            frontier.plan_reads = self.model.read_plans(self.plans_in_force)
+
+    def _plans_now(self) -> PlanSet:
+        assert self.plans_in_force is not None
+        return self.plans_in_force
 
     def _in_force(self, block: int) -> list[Intervention]:
         return [i for i in self.interventions if i.from_block <= block]
@@ -224,7 +230,7 @@ class Generation:
 
     def _order_and_nodes(self) -> tuple[list[tuple[int, ...]], list[tuple[tuple[int, ...], ...]]]:
         """By document: which lane stands where, and by lane which plan nodes exist."""
-        plans = self._read_plans
+        plans = self._plans_now()
         order = [tuple(lanes) for lanes in plans.lane_at_position.tolist()]
         nodes = [
             tuple(tuple(n for n, exists in enumerate(lane) if exists) for lane in document)
@@ -233,7 +239,7 @@ class Generation:
         return order, nodes
 
     def _barrier_event(self, block: int, h_BKD: Tensor, may_read_KK: Tensor) -> Barrier:
-        plans = self._read_plans
+        plans = self._plans_now()
         scores = self.model.heads.progress(h_BKD[:, :, None], plans.nodes_BKNP)[:, :, 0]
         node_BK = scores.masked_fill(~plans.valid_BKN, -torch.inf).argmax(-1)
         committed = self.bus.blocks[block]
@@ -251,7 +257,7 @@ class Generation:
         return Barrier(block, notes, _as_tuples(may_read_KK))
 
     def _documents(self) -> tuple[DocumentResult, ...]:
-        order = self._read_plans.lane_at_position.tolist()
+        order = self._plans_now().lane_at_position.tolist()
         return tuple(
             DocumentResult(tuple(self.writers[document][lane].section() for lane in lanes))
             for document, lanes in enumerate(order)

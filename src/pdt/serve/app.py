@@ -9,6 +9,7 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp
 
 from pdt.generation.writer import Writer
+from pdt.serve import studio
 from pdt.serve.api import about, chat, native, responses
 from pdt.serve.engine import Engine
 from pdt.serve.limits import Limits
@@ -43,7 +44,7 @@ def build(
     app.router.lifespan_context = alive
     app.state.engine, app.state.model_name = engine, model_name
     app.state.started = int(time.time())
-    for module in (about, chat, responses, native):
+    for module in (about, chat, responses, native, studio):
         app.include_router(module.router)
     behind = guarded(
         app, host=host, keys=keys or Keys([]), body_bytes=limits.body_bytes, origins=origins

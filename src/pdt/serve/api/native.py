@@ -3,6 +3,7 @@
 Paper: §3.6, §7.1.
 """
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
@@ -18,6 +19,7 @@ from pdt.serve import sse
 from pdt.serve.api.admission import admit, check_model, engine_of, followed, writer_of
 from pdt.serve.api.asking import Texts
 from pdt.serve.exports import as_html, as_markdown
+from pdt.serve.plan_words import nearest_words
 from pdt.serve.prepare import check_asked
 from pdt.serve.writing import Asked, Writing, event_json, parse_all
 from pdt.web.refusals import Refusal
@@ -92,6 +94,17 @@ async def events(
 ) -> Response:
     """Its events from the first or from where a reader was cut off, as they come, to the end."""
     return sse.stream(_stream(request, _found(request, name), after, tied=False))
+
+
+@router.get("/{name}/plan")
+async def plan(request: Request, name: str) -> dict[str, Any]:
+    """Its plan nodes with the words of source and request that lie nearest to each."""
+    writing = _found(request, name)
+    generation = writing.generation
+    if generation is None or generation.plans_in_force is None:
+        raise Refusal(409, "It has no plan yet: wait until it writes.", code="not_begun")
+    text = f"{writing.asked.source} {writing.asked.request}"
+    return {"lanes": await asyncio.to_thread(nearest_words, generation, text)}
 
 
 @router.post("/{name}/pause")

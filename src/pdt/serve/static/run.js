@@ -1,0 +1,223 @@
+// One run: its events become columns, barriers and numbers; its buttons become requests.
+import { act, follow, plan } from "./api.js";
+import { cells, Columns, readersOf } from "./columns.js";
+import { Hand } from "./hand.js";
+import { Source } from "./sentences.js";
+
+const run = document.getElementById("run");
+const id = run.dataset.id;
+const $ = (name) => document.getElementById(name);
+const source = new Source($("source"));
+const columns = new Columns($("lanes"), (sentence) => {
+  const found = source.light(sentence?.textContent ?? null);
+  if (sentence) sentence.title = found ? `Source: ${found}` : "No sentence of the source shares enough words.";
+});
+const hand = new Hand($("hand"), { lane: Number(run.dataset.lanes), node: Number(run.dataset.nodes) });
+const state = { status: run.dataset.status, rounds: 0, tokens: 0, blocks: 0, began: null, valid: null, words: null, edits: [] };
+
+function trouble(text) {
+  $("trouble").textContent = text ?? "";
+  $("trouble").hidden = !text;
+}
+
+async function tried(work) {
+  try {
+    await work();
+  } catch (error) {
+    trouble(error.message);
+  }
+}
+
+function stand(status, detail, block) {
+  state.status = status;
+  $("status").dataset.status = status;
+  $("status").textContent = detail || (status === "paused" ? `paused before block ${block}` : status);
+  const ended = ["done", "cancelled", "failed"].includes(status);
+  const paused = status === "paused";
+  $("pause").hidden = ended || paused;
+  $("resume").hidden = $("step").hidden = !paused;
+  $("edit").hidden = $("stop").hidden = ended;
+  $("exports").hidden = !(ended && status !== "failed");
+  document.title = `${$("status").textContent} · ${document.title.split(" · ").slice(-2).join(" · ")}`;
+}
+
+let counting = false;
+function count() {
+  if (counting) return;
+  counting = true;
+  requestAnimationFrame(() => {
+    counting = false;
+    $("rounds").textContent = state.rounds;
+    $("tokens").textContent = state.tokens;
+  });
+}
+
+function barrier(event) {
+  state.blocks = event.block + 1;
+  $("notes").hidden = false;
+  $("nobarrier").hidden = true;
+  const row = document.createElement("tr");
+  const head = document.createElement("th");
+  head.scope = "row";
+  head.textContent = event.block;
+  row.append(head);
+  for (let lane = 0; lane < Number(run.dataset.lanes); lane++) {
+    const cell = document.createElement("td");
+    const note = event.notes.find((one) => one.lane === lane);
+    if (note) {
+      const readers = readersOf(event.may_read, lane);
+      columns.note(note, readers);
+      const box = document.createElement("span");
+      box.className = "cells";
+      box.append(...cells(note.codes));
+      const said = document.createElement("span");
+      said.className = "readers dim small";
+      said.textContent = readers.length ? `→ ${readers.join(", ")}` : "→ nobody";
+      cell.append(box, said);
+    } else {
+      cell.className = "dim";
+      cell.textContent = "–";
+    }
+    row.append(cell);
+  }
+  const actions = document.createElement("td");
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "quiet small";
+  button.textContent = "Branch…";
+  button.setAttribute("aria-label", `Branch after block ${event.block}`);
+  button.addEventListener("click", () => branch(event.block + 1));
+  actions.append(button);
+  row.append(actions);
+  $("notes").tBodies[0].append(row);
+}
+
+function branch(block) {
+  hand.open({
+    title: block ? `Branch before block ${block}` : "Branch from the start",
+    where: block
+      ? "A new run that is this one up to the barrier, and then goes on under the edit."
+      : "A new run with the same plans and seed, under the edit from its first token on.",
+    button: "Branch",
+    blocks: block,
+    work: async (text) => {
+      const made = await act(id, "branch", { block, interventions: [text] });
+      location.href = `/beside/${id}/${made.id}`;
+    },
+  });
+}
+
+function edit() {
+  const paused = state.status === "paused";
+  hand.open({
+    title: "Put a hand in",
+    where: paused ? `It waits before block ${state.blocks}; the edit is in force from there on.` : "The edit goes in at the next barrier.",
+    button: "Put it in",
+    blocks: state.blocks,
+    work: async (text) => {
+      await act(id, "interventions", { interventions: [text] });
+    },
+  });
+}
+
+function ledger(done) {
+  const cost = done.ledger;
+  const lengths = cost.lane_lengths[0];
+  const notes = $("notes").querySelectorAll("tbody .cells").length;
+  const rows = [
+    ["reading order", done.documents[0].lane_at_position.map((lane) => `lane ${lane}`).join(" → ")],
+    ["depth", `${cost.rounds} rounds for ${cost.tokens} tokens (${lengths.join(" + ")}), span reduction ${cost.span_reductions[0].toFixed(2)}`],
+    ["between lanes", `${notes} notes, ${notes * Number(run.dataset.bits)} bits`],
+    ["arithmetic", `${(cost.weights_read_per_round / 1e6).toFixed(1)} M weights read, ${(cost.multiply_adds_per_round / 1e6).toFixed(1)} M multiply-adds a round`],
+    ["memory", `shared prompt cache ${(cost.shared_cache_bytes / 1e6).toFixed(1)} MB, private ${(cost.private_cache_bytes / 1e6).toFixed(1)} MB`],
+    ["time", `${cost.seconds.total.toFixed(2)} s, first token after ${Math.min(...cost.first_token_seconds[0]).toFixed(2)} s`],
+  ];
+  $("ledger").replaceChildren(
+    ...rows.flatMap(([name, value]) => {
+      const [dt, dd] = [document.createElement("dt"), document.createElement("dd")];
+      dt.textContent = name;
+      dd.textContent = value;
+      return [dt, dd];
+    }),
+  );
+  $("cost").hidden = false;
+  $("speed").textContent = cost.tokens_per_second.toFixed(0);
+}
+
+async function describe() {
+  state.words = (await plan(id)).lanes;
+  columns.plan(state.valid, state.words);
+}
+
+function showEdits(texts) {
+  state.edits.push(...texts);
+  $("edits").hidden = !state.edits.length;
+  $("edits").textContent = state.edits.join(" · ");
+}
+
+function take(event) {
+  switch (event.event) {
+    case "status":
+      stand(event.status, event.detail, event.block);
+      break;
+    case "plan":
+      columns.place(event.lane_at_position);
+      state.valid = event.valid_nodes;
+      $("restart").hidden = false;
+      columns.plan(state.valid, null);
+      describe().catch(() => {});
+      break;
+    case "round":
+      state.began ??= performance.now();
+      state.rounds = event.index + 1;
+      state.tokens += event.lanes.length;
+      for (const taken of event.lanes) columns.write(taken.lane, taken.text);
+      count();
+      break;
+    case "barrier":
+      barrier(event);
+      if (state.began !== null && performance.now() - state.began > 500)
+        $("speed").textContent = (state.tokens / ((performance.now() - state.began) / 1000)).toFixed(0);
+      break;
+    case "edited":
+      showEdits(event.interventions);
+      break;
+    case "intervened":
+      columns.place(event.lane_at_position);
+      state.valid = event.valid_nodes;
+      describe().catch(() => {});
+      break;
+    case "lane_finished":
+      columns.write(event.lane, event.text);
+      columns.end(event.lane, event.reason, event.tokens);
+      break;
+    case "done":
+      ledger(event);
+      break;
+    case "failed":
+      trouble(event.message);
+      break;
+  }
+}
+
+$("pause").addEventListener("click", () =>
+  tried(async () => {
+    await act(id, "pause");
+    $("status").textContent = "pausing …";
+  }),
+);
+$("resume").addEventListener("click", () => tried(() => act(id, "resume")));
+$("step").addEventListener("click", () => tried(() => act(id, "resume?until_barrier=true")));
+$("stop").addEventListener("click", () => tried(() => act(id, "cancel")));
+$("edit").addEventListener("click", edit);
+$("restart").addEventListener("click", () => branch(0));
+
+const KEYS = { p: "pause", g: "resume", s: "step", e: "edit", x: "stop" };
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select, dialog")) return;
+  const button = KEYS[event.key] && $(KEYS[event.key]);
+  if (button && !button.hidden) button.click();
+});
+
+stand(state.status, "");
+follow(id, take, trouble);

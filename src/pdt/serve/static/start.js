@@ -1,0 +1,70 @@
+// The empty sheet: a source, a request, and off it goes.
+import { create, example, Refused } from "./api.js";
+
+const form = document.getElementById("ask");
+const refused = document.getElementById("refused");
+const source = form.elements.source;
+
+function say(text) {
+  refused.textContent = text ?? "";
+  refused.hidden = !text;
+}
+
+async function tried(button, work) {
+  say(null);
+  button.disabled = true;
+  try {
+    await work();
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    say(error.message);
+  } finally {
+    button.disabled = false;
+  }
+}
+
+form.addEventListener("submit", (event) => {
+  event.preventDefault();
+  tried(form.querySelector("[type=submit]"), async () => {
+    const settings = {};
+    for (const name of ["max_tokens", "temperature", "seed"]) {
+      const value = form.elements[name].value;
+      if (value !== "") settings[name] = Number(value);
+    }
+    const made = await create({
+      source: source.value,
+      request: form.elements.request.value,
+      settings,
+      pause: form.elements.pause.checked,
+    });
+    location.href = `/runs/${made.id}`;
+  });
+});
+
+document.getElementById("example").addEventListener("click", (event) =>
+  tried(event.currentTarget, async () => {
+    const drawn = await example();
+    source.value = drawn.source;
+    form.elements.request.value = drawn.request;
+    form.elements.max_tokens.value = drawn.max_tokens;
+    form.elements.temperature.value = 0.3;
+    form.elements.seed.value = drawn.number;
+  }),
+);
+
+source.addEventListener("dragover", (event) => {
+  event.preventDefault();
+  source.classList.add("over");
+});
+source.addEventListener("dragleave", () => source.classList.remove("over"));
+source.addEventListener("drop", async (event) => {
+  source.classList.remove("over");
+  const file = event.dataTransfer.files[0];
+  if (!file) return;
+  event.preventDefault();
+  if (file.size > 4 << 20) return say(`${file.name} has over 4 MB; no prompt takes that much.`);
+  const text = await file.text();
+  if (text.includes("\u0000") || text.includes("\ufffd")) return say(`${file.name} is not a UTF-8 text.`);
+  say(null);
+  source.value = text;
+});
