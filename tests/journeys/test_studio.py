@@ -102,7 +102,7 @@ def test_a_person_pauses_edits_goes_on_reloads_branches_and_compares(page: Page)
 def test_every_part_is_reached_by_keyboard_and_named_for_a_screen_reader(page: Page) -> None:
     page.goto("/")
     for role in ("banner", "main", "contentinfo", "navigation"):
-        expect(page.get_by_role(role)).to_have_count(1)  # type: ignore[arg-type]
+        expect(page.get_by_role(role)).to_have_count(1)
     page.keyboard.press("Tab")
     expect(page.locator(":focus")).to_have_text("Skip to the content")
     page.get_by_role("textbox", name=re.compile("^Source")).focus()

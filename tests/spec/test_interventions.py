@@ -54,8 +54,8 @@ def test_a_zero_plan_zeroes_content_and_keeps_the_mask(
     ready, before = events[0], plain[0]
     assert isinstance(ready, PlanReady) and isinstance(before, PlanReady)
     assert ready.valid_nodes == before.valid_nodes
-    assert not generation._read_plans.nodes_BKNP.any()
-    assert generation.plans is not None
+    assert generation.plans is not None and generation.plans_in_force is not None
+    assert not generation.plans_in_force.nodes_BKNP.any()
     assert generation.plans.nodes_BKNP.any(), "the planner's own plan is not touched"
 
 
@@ -235,7 +235,8 @@ def test_an_index_out_of_range_is_refused(model: ParallelDecoder, text: str, say
 def test_every_form_of_the_help_parses() -> None:
     examples = [
         "swap-plans:0,1", "zero-plan", "replace-node:0.1=1.2", "drop-node:0.1", "remove-notes:1",
-        "mutate-code:0@2", "exchange-notes", "scramble-notes", "close-gate@3", "block-reader:1",
+        "remove-note:1@0", "mutate-code:0@2", "exchange-notes", "scramble-notes", "close-gate@3",
+        "block-reader:1",
     ]  # fmt: skip
     assert len(examples) == len(INTERVENTION_FORMS)
     for example, form in zip(examples, INTERVENTION_FORMS, strict=True):

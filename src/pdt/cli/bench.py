@@ -1,6 +1,7 @@
 """`pdt bench`: ratios, measured here and now."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -291,3 +292,54 @@ def sources(
     else:
         for name, value in result.items():
             print(f"{name.replace('_', ' '):<26} {value}")
+
+
+@app.command("serve")
+def serve(
+    model: Annotated[str, typer.Option(help="A model directory, or nano.")] = "nano",
+    clients: Annotated[
+        list[int] | None, typer.Option(min=1, max=64, help="Clients at once; default 1, 8, 32.")
+    ] = None,
+    tokens: Annotated[int, typer.Option(min=2, help="Tokens each lane writes.")] = 64,
+    repeats: Annotated[int, typer.Option(min=4, help="Interleaved repeats.")] = 5,
+    minutes: Annotated[
+        float | None,
+        typer.Option(min=0.1, help="Instead, watch memory so long at the most clients."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """A server process on loopback against the library alone."""
+    from pdt.bench.serve import bench_memory, bench_serve
+
+    counts = clients or [1, 8, 32]
+    if minutes is not None:
+        with Console(stderr=True).status(f"{max(counts)} clients for {minutes} minutes"):
+            watched = bench_memory(model, max(counts), tokens=tokens, minutes=minutes)
+        if as_json:
+            print(json.dumps(asdict(watched)))
+            return
+        table = Table("seconds", "resident MB", title=f"{watched.documents} documents")
+        for seconds, size in watched.samples:
+            table.add_row(f"{seconds:.0f}", f"{size / 1e6:.1f}")
+        Console().print(table)
+        return
+    with Console(stderr=True).status("measuring"):
+        results = bench_serve(model, counts, tokens=tokens, repeats=repeats)
+    if as_json:
+        rows = [asdict(one) | {"throughput": one.throughput} for one in results]
+        print(json.dumps(rows, indent=2))
+        return
+    table = Table(
+        "clients", "tokens/s served", "tokens/s alone", "served / alone", "added to a first token",
+        title=f"{model}, {tokens} tokens a lane, medians (quartiles)", title_justify="left",
+    )  # fmt: skip
+    for one in results:
+        middle, low, high = one.throughput
+        table.add_row(
+            str(one.clients),
+            f"{one.tokens / one.served.median:.0f}",
+            f"{one.tokens / one.alone.median:.0f}",
+            f"{middle:.2f} ({low:.2f}–{high:.2f})",
+            f"{one.added_first * 1e3:.0f} ms",
+        )
+    Console().print(table)

@@ -80,6 +80,7 @@ def _listen(host: str, port: int) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))
+        listening.listen(512)
     except OSError as error:
         listening.close()
         raise UsageError(f"{host}:{port} cannot be listened on: {error.strerror}.") from error
