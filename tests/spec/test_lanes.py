@@ -163,3 +163,19 @@ def test_one_to_six_lanes_work(lanes: int) -> None:
     h, bus = roll(model, open_frontier(model, tokens, lengths), lane_tokens(model, 2, blocks=2))
     assert model.logits(h).shape == (2, lanes, 2 * BLOCK, 96)
     assert len(bus.blocks) == 2
+
+
+@pytest.mark.paper("§3.4", "§8")
+def test_a_prompt_read_without_the_plan_holds_nothing_of_it() -> None:
+    """Then the plan acts where it stands, in Plan-KV: swapped later, it is as if never there."""
+    model = open_model(load_config("tiny", overrides=["reads.plan_in_prompt=false"]))
+    tokens, lengths = prompts(model)
+    plans = plan_of(model, tokens, lengths)
+    other = plans.select([1, 2, 0])
+    lanes = lane_tokens(model, 2, blocks=1)
+    frontier = open_frontier(model, tokens, lengths, plans)
+    assert not torch.allclose(frontier.h_BKD, open_frontier(model, tokens, lengths, other).h_BKD)
+    frontier.plan_reads[:] = model.read_plans(other)
+    swapped, _ = roll(model, frontier, lanes)
+    from_the_start, _ = roll(model, open_frontier(model, tokens, lengths, other), lanes)
+    torch.testing.assert_close(swapped, from_the_start)

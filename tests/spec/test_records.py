@@ -7,7 +7,7 @@ import pytest
 
 from pdt.records.arrays import PAD
 from pdt.records.compile import Compiler
-from pdt.records.roles import ROLE_INDEX
+from pdt.records.roles import BEGIN_TOKENS, ROLE_INDEX
 from pdt.records.schema import TrainingRecord
 from pdt.teacher.document import TaughtDocument
 from pdt.terms import FactRole
@@ -82,6 +82,21 @@ def test_roles_stand_at_the_lane_and_block_of_their_evidence(
         tokens = [t for t in tokens if t < record.section_lengths_K[lane]]
         assert words in prose(compiler, record, lane, tokens)
     assert set(record.role_KUF[2, :, index]) <= {ABSENT, PAD}
+
+
+@pytest.mark.paper("§2.1")
+def test_the_first_tokens_of_an_owned_fact_are_marked(
+    compiler: Compiler, record: TrainingRecord
+) -> None:
+    answer = document().answer
+    for lane in range(len(answer.sections)):
+        owned = [roles for roles in answer.roles if roles.lanes[lane].role is FactRole.OWNER]
+        begins = np.flatnonzero(record.fact_begin_KT[lane])
+        runs = np.split(begins, np.flatnonzero(np.diff(begins) > 1) + 1)
+        assert 0 < len(begins) <= BEGIN_TOKENS * len(owned)
+        for run in runs:
+            before = prose(compiler, record, lane, list(range(run[0])))
+            assert not before or before.rstrip().endswith((".", "?", "!")), before
 
 
 @pytest.mark.paper("§4.3", "§5.2")

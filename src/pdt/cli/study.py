@@ -109,12 +109,15 @@ def drill(
     ],
     out: Annotated[Path, typer.Option(help="The drill's directory; a killed one goes on.")],
     steps: Annotated[int, typer.Option(min=4, help="Steps of a batch of the model's size.")] = 300,
+    bits: Annotated[
+        str, typer.Option(help="What a word of each lane tells: three different numbers.")
+    ] = "1,2,3",
     seed: Annotated[int, typer.Option(help="Of the drill documents.")] = 0,
 ) -> None:
     """Teach a model's bus its first words on dense documents; writes OUT/model."""
     from pdt.model.store import load_model, save_model
     from pdt.records.inputs import read_documents
-    from pdt.study.drill import Drill
+    from pdt.study.drill import Drill, read_bits
     from pdt.study.drilling import Drilling, DrillRun
     from pdt.terms import NotesCondition
     from pdt.tokenizer import load_tokenizer
@@ -123,7 +126,7 @@ def drill(
     student = load_model(model)
     tokenizer = student.tokenizer or load_tokenizer(student.config.records.tokenizer)
     taught = (document for _, document in read_documents([documents]))
-    texts = Drill(taught, tokenizer, student.config.lanes.block_tokens)
+    texts = Drill(taught, tokenizer, student.config.lanes.block_tokens, read_bits(bits))
     out.mkdir(parents=True, exist_ok=True)
     run = DrillRun(student, texts, Drilling(steps=steps, seed=seed))
 

@@ -131,6 +131,9 @@ class ReadsConfig(Strict):
     plan_gate: float
     notes_gate: float
     """Start of the residual gates, before the sigmoid."""
+    plan_in_prompt: bool = True
+    """Whether the prompt is read with the plan too. Else a lane has it in Plan-KV alone, and
+    nothing of it stays once it is taken away."""
 
     @model_validator(mode="after")
     def _divides(self) -> "ReadsConfig":

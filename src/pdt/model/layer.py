@@ -115,11 +115,12 @@ class LaneLayer(nn.Module):
         h_BKTD: Tensor,
         rotary: Rotary,
         memory: LayerMemory,
-        plan: ReadMemory,
+        plan: ReadMemory | None,
         notes: ReadMemory | None,
     ) -> Tensor:
         h_BKTD = self.decoder(h_BKTD, rotary, memory)
-        h_BKTD = h_BKTD + self.plan_kv(h_BKTD, plan)
+        if plan is not None:
+            h_BKTD = h_BKTD + self.plan_kv(h_BKTD, plan)
         if notes is None:  # the prompt and the first block have no notes to read
             return h_BKTD
         return h_BKTD + self.snc(h_BKTD, notes)

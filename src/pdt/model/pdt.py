@@ -133,17 +133,23 @@ class ParallelDecoder(nn.Module):
         # In memory the lane comes first: each lane's rows are one piece for its own weights.
         lanes = self.config.lanes.count
         h = prompt.h_BTD.expand(lanes, -1, -1, -1).contiguous().transpose(0, 1)
-        h = self._upper(h, turn, memories, plan_reads, None)
+        marked = self.config.reads.plan_in_prompt
+        h_read = self._upper(h, turn, memories, plan_reads if marked else None, None)
         upper = [Segment(past.k, past.v, prompt.valid_BT) for m in memories for past in m.past]
         # Of the last layer later tokens read keys and values alone; only the prompt's last token,
         # which scores the first of every section, needs its output.
         top = self.lane_layers[-1]
-        k, v = top.decoder.keys_values(h, turn)
+        k, v = top.decoder.keys_values(h_read, turn)
         upper.append(Segment(k.contiguous(), v.contiguous(), prompt.valid_BT))
+        # Where the prompt is read without the plan, that one token reads it in every layer.
+        first = len(self.lane_layers) - 1 if marked else 0
         last = (prompt.lengths_B - 1).to(h.device)
-        h_BK1D = h[torch.arange(B, device=h.device), :, last, None]
+        h_BK1D = (h_read if marked else h)[torch.arange(B, device=h.device), :, last, None]
         turn = self._rotary(last[:, None])
-        h_BK1D = top(h_BK1D, turn, Finished(upper[-1]), plan_reads[-1], None)
+        for layer, segment, plan in list(zip(self.lane_layers, upper, plan_reads, strict=True))[
+            first:
+        ]:
+            h_BK1D = layer(h_BK1D, turn, Finished(segment), plan, None)
         return Frontier(
             lengths_B=prompt.lengths_B,
             lower=[self._memory(segment, suffix_tokens) for segment in prompt.lower],
@@ -215,13 +221,14 @@ class ParallelDecoder(nn.Module):
         h_BKTD: Tensor,
         turn: Rotary,
         memories: Sequence[LayerMemory],
-        plan_reads: Sequence[ReadMemory],
+        plan_reads: Sequence[ReadMemory] | None,
         notes: Sequence[ReadMemory] | None,
     ) -> Tensor:
         """Through the layers that `memories` stands for, from the lowest."""
         for index, layer in enumerate(self.lane_layers[: len(memories)]):
+            plan = None if plan_reads is None else plan_reads[index]
             note = None if notes is None else notes[index]
-            h_BKTD = self.call_layer(layer, h_BKTD, turn, memories[index], plan_reads[index], note)
+            h_BKTD = self.call_layer(layer, h_BKTD, turn, memories[index], plan, note)
         return h_BKTD
 
     def _turn_at(self, start_B: Tensor, run_BKT: Tensor) -> Rotary:

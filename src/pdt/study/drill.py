@@ -8,14 +8,16 @@ lane names a thing, in the next it recalls its siblings', twice over. Its senten
 import hashlib
 import json
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from pdt.chronicle.coins import Coin, draw_coin
+from pdt.chronicle.dials import MOST_BITS
 from pdt.chronicle.names import COINED
+from pdt.errors import UsageError
 from pdt.teacher.document import TaughtDocument
 from pdt.tokenizer import StudentTokenizer
 from pdt.training.losses import NoteEdges
@@ -23,7 +25,7 @@ from pdt.training.losses import NoteEdges
 ROUNDS = 2
 """Of naming and recalling; each takes two blocks."""
 BITS = (1, 2, 3)
-"""One thing of each for the three lanes."""
+"""What a word tells; one thing of each for the three lanes."""
 REQUEST = "Describe what happened in three sections.\n\n"
 
 
@@ -40,9 +42,13 @@ class Drill:
     """Writes drill documents out of the sentences of a corpus."""
 
     def __init__(
-        self, documents: Iterable[TaughtDocument], tokenizer: StudentTokenizer, block_tokens: int
+        self,
+        documents: Iterable[TaughtDocument],
+        tokenizer: StudentTokenizer,
+        block_tokens: int,
+        bits: Sequence[int] = BITS,
     ) -> None:
-        self.tokenizer, self.block = tokenizer, block_tokens
+        self.tokenizer, self.block, self.bits = tokenizer, block_tokens, tuple(bits)
         self._sentences = [
             ids
             for document in documents
@@ -54,7 +60,7 @@ class Drill:
 
     @property
     def digest(self) -> str:
-        return hashlib.sha256(json.dumps(self._sentences).encode()).hexdigest()
+        return hashlib.sha256(json.dumps([self.bits, self._sentences]).encode()).hexdigest()
 
     def batch(self, stream: random.Random, size: int, *, distance: int) -> DrillBatch:
         """Coined words end at most `distance` tokens before their block does."""
@@ -74,10 +80,11 @@ class Drill:
         self, stream: random.Random, distance: int
     ) -> tuple[list[list[int]], list[tuple[int, int, int, int]]]:
         """Tokens of every lane, and (owner, block, receiver, place) of every recalled word."""
-        lanes: list[list[int]] = [[] for _ in BITS]
+        lanes: list[list[int]] = [[] for _ in self.bits]
         uses = []
         for turn in range(ROUNDS):
-            coins = [draw_coin(stream, h, second=turn == 1) for h in stream.sample(BITS, len(BITS))]
+            bits = stream.sample(self.bits, len(self.bits))
+            coins = [draw_coin(stream, h, second=turn == 1) for h in bits]
             for lane, coin in zip(lanes, coins, strict=True):
                 lane += self._naming(stream, coin, stream.randrange(distance + 1))
             for receiver, lane in enumerate(lanes):
@@ -125,3 +132,14 @@ class Drill:
 
     def _ids(self, text: str) -> list[int]:
         return list(self.tokenizer.encode(text).ids)
+
+
+def read_bits(text: str) -> tuple[int, ...]:
+    """`6,7,8`: a different number for each of the three lanes, as far as there are words."""
+    found = tuple(int(part) for part in text.split(",") if part.isdecimal())
+    if len(set(found)) != len(BITS) or not all(1 <= h <= MOST_BITS for h in found):
+        raise UsageError(
+            f"--bits {text!r} is not {len(BITS)} different numbers from 1 to {MOST_BITS}.\n"
+            "Give one a lane, as in 6,7,8."
+        )
+    return found
