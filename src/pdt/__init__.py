@@ -10,6 +10,21 @@ from pdt.errors import PdtError
 
 if TYPE_CHECKING:
     from pdt.config import PdtConfig, load_config
+    from pdt.generation.interventions import (
+        BlockReader,
+        CloseNoteGate,
+        DropNode,
+        ExchangeNotes,
+        Intervention,
+        MutateCode,
+        RemoveNotes,
+        ReplaceNode,
+        ScrambleNotes,
+        SwapPlans,
+        ZeroPlan,
+        parse_intervention,
+    )
+    from pdt.generation.settings import GenerationSettings
     from pdt.generation.writer import Writer
     from pdt.model.build import from_trunk, random_model
     from pdt.model.pdt import ParallelDecoder
@@ -18,21 +33,41 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "BlockReader",
+    "CloseNoteGate",
+    "DropNode",
+    "ExchangeNotes",
+    "GenerationSettings",
+    "Intervention",
+    "MutateCode",
     "ParallelDecoder",
     "PdtConfig",
     "PdtError",
+    "RemoveNotes",
+    "ReplaceNode",
+    "ScrambleNotes",
+    "SwapPlans",
     "Writer",
+    "ZeroPlan",
     "from_trunk",
     "load_config",
     "load_model",
+    "parse_intervention",
     "random_model",
     "save_model",
 ]
 
+_INTERVENTIONS = (
+    "Intervention", "parse_intervention", "BlockReader", "CloseNoteGate", "DropNode",
+    "ExchangeNotes", "MutateCode", "RemoveNotes", "ReplaceNode", "ScrambleNotes", "SwapPlans",
+    "ZeroPlan",
+)  # fmt: skip
 _LAZY = {
     "PdtConfig": "pdt.config",
     "load_config": "pdt.config",
     "ParallelDecoder": "pdt.model.pdt",
+    "GenerationSettings": "pdt.generation.settings",
+    **dict.fromkeys(_INTERVENTIONS, "pdt.generation.interventions"),
     "Writer": "pdt.generation.writer",
     "from_trunk": "pdt.model.build",
     "random_model": "pdt.model.build",

@@ -86,6 +86,7 @@ def generate(
     check_new_file(trace, "--trace")
     check_new_file(html, "--html")
 
+    from pdt.generation.card import remark
     from pdt.generation.interventions import parse_intervention
     from pdt.generation.settings import settings_from
     from pdt.generation.writer import Writer
@@ -95,6 +96,8 @@ def generate(
         overrides or (), max_tokens=max_tokens, temperature=temperature, seed=seed
     )
     writer = Writer.load(model, trunk=trunk)
+    if (said := remark(writer.model, writer.tokenizer, text)) is not None:
+        print(f"Note: {said}", file=sys.stderr)
     stop = threading.Event()
     generation = writer.begin(
         [(text, asked)], settings, interventions=edits, should_stop=stop.is_set
@@ -199,6 +202,9 @@ def finish(
         if sys.stderr.isatty():
             print_ledger(done, Console(stderr=True))
     sys.stdout.flush()
+    troubles = [f"lane {lane} {what}" for lane, what in enumerate(done.ledger.troubles[0]) if what]
+    if troubles:
+        print(f"Note: {', '.join(troubles)}.", file=sys.stderr)
     if trace is not None:  # after the text, which must not be lost with it
         try:
             save_trace(trace_of(generation), trace)

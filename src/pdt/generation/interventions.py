@@ -7,7 +7,7 @@ Paper: §7.1, §7.3.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -17,6 +17,7 @@ from pdt.errors import UsageError
 from pdt.model.pdt import ParallelDecoder
 from pdt.model.planner import PlanSet
 from pdt.notes.bus import NoteBlock, NotesBus
+from pdt.parse import shown
 
 Decode = Callable[[Tensor], Tensor]
 """Codes → vectors: the model's codebooks."""
@@ -291,6 +292,22 @@ def parse_intervention(text: str) -> Intervention:
         form = next(form for form in INTERVENTION_FORMS if form.startswith(name))
         raise UsageError(f"{text!r} is not of the form {form}")
     return build(block, *parts.groups())
+
+
+def as_interventions(
+    given: str | Intervention | Iterable[str | Intervention],
+) -> list[Intervention]:
+    """Interventions from values, from texts such as `swap-plans:0,1`, or from one of either."""
+    several = [given] if isinstance(given, str | Intervention) else given
+    found: list[Intervention] = []
+    for one in several:
+        if not isinstance(one, str | Intervention):
+            raise UsageError(
+                f"{shown(one)} is {type(one).__name__}, expected an intervention.\n"
+                'Give a text such as "swap-plans:0,1", or a value such as pdt.SwapPlans(0, 1).'
+            )
+        found.append(parse_intervention(one) if isinstance(one, str) else one)
+    return found
 
 
 INTERVENTION_FORMS = (

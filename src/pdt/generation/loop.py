@@ -30,6 +30,7 @@ from pdt.generation.lane import Continuations, LaneWriter
 from pdt.generation.ledger import Ledger, count_memory, count_work
 from pdt.generation.rounds import Advanced, RoundAsked, rounds_alone
 from pdt.generation.settings import GenerationSettings
+from pdt.generation.trouble import trouble_of
 from pdt.model.kernels.round import Notes
 from pdt.model.pdt import Frontier, ParallelDecoder, Prompt
 from pdt.model.planner import PlanSet
@@ -124,6 +125,7 @@ class Generation:
         # 4. A lane that ended was a masked row; its section takes its place in the order.
         self.ledger.seconds["total"] = time.perf_counter() - self._started
         self.ledger.lane_lengths = [[len(w.tokens) for w in row] for row in self.writers]
+        self.ledger.troubles = [[trouble_of(w.section()) for w in row] for row in self.writers]
         count_memory(self.ledger, frontier)
         yield Done(self._documents(), self.ledger)
 

@@ -1,6 +1,6 @@
 """How a generation chooses its tokens and when its lanes stop."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
@@ -36,7 +36,20 @@ def settings_from(overrides: Sequence[str], **given: Any) -> GenerationSettings:
     tree: dict[str, Any] = {}
     for text in overrides:
         tree |= parse_override(text)
-    tree |= {name: value for name, value in given.items() if value is not None}
+    return _validated(tree | {name: value for name, value in given.items() if value is not None})
+
+
+def as_settings(given: GenerationSettings | None, values: Mapping[str, Any]) -> GenerationSettings:
+    """Settings with some values on top, as in `max_tokens=64`; None is the defaults."""
+    if given is not None and not isinstance(given, GenerationSettings):
+        raise UsageError(
+            f"The settings are {type(given).__name__}, expected pdt.GenerationSettings.\n"
+            "Give pdt.GenerationSettings(max_tokens=64), or max_tokens=64 itself."
+        )
+    return _validated({**({} if given is None else given.model_dump()), **values})
+
+
+def _validated(tree: Mapping[str, Any]) -> GenerationSettings:
     try:
         return GenerationSettings(**tree)
     except ValidationError as error:

@@ -1,0 +1,40 @@
+"""Text that is of no use, seen by its form alone: a lane that repeats itself, or writes nothing.
+
+Whether a text is right is a question for an evaluation; that it has become a loop is not.
+"""
+
+from pdt.generation.events import Section
+
+LEAST = 24
+"""Tokens below which nobody can tell."""
+LONGEST_LOOP, TIMES = 64, 4
+NGRAM, LEAST_DISTINCT = 4, 0.5
+
+
+def trouble_of(section: Section) -> str | None:
+    """What is wrong with a lane's text, in two words; None where nothing is."""
+    words = len("".join(section.text.split()))
+    if section.tokens and words == 0:
+        return "is blank"
+    if len(section.tokens) < LEAST:
+        return None
+    if words < len(section.tokens) // 2:
+        return "is mostly blank"
+    return "repeats itself" if _loops(section.tokens) or _circles(section.tokens) else None
+
+
+def _loops(tokens: tuple[int, ...]) -> bool:
+    """Does it end in one run of tokens, several times over?"""
+    for period in range(1, min(LONGEST_LOOP, len(tokens) // TIMES) + 1):
+        tail = tokens[-max(LEAST, TIMES * period) :]
+        if tail[period:] == tail[:-period]:
+            return True
+    return False
+
+
+def _circles(tokens: tuple[int, ...]) -> bool:
+    """Was most of it said before, in the same words?"""
+    if len(tokens) < 2 * LEAST:
+        return False
+    runs = [tokens[at : at + NGRAM] for at in range(len(tokens) - NGRAM + 1)]
+    return len(set(runs)) < LEAST_DISTINCT * len(runs)

@@ -1,0 +1,113 @@
+"""The Python interface: what is exported, what it takes, and what it says of a useless text."""
+
+import inspect
+
+import pytest
+
+import pdt
+from pdt.chronicle import Chronicle
+from pdt.chronicle.dials import turn_dials
+from pdt.chronicle.meter import Meter
+from pdt.errors import UsageError
+from pdt.generation.card import card_of, remark
+from pdt.generation.events import Done, FinishReason, Section
+from pdt.generation.trouble import trouble_of
+from pdt.terms import Split
+from tests.conftest import open_model
+from tests.support.generations import byte_tokenizer, text_model
+
+SOURCE, REQUEST = "The siege lasted for the winter.", "Tell it."
+
+
+@pytest.fixture(scope="module")
+def writer() -> pdt.Writer:
+    return pdt.Writer(text_model(), byte_tokenizer())
+
+
+def texts(done: object) -> list[tuple[int, ...]]:
+    assert isinstance(done, Done)
+    return [section.tokens for section in done.documents[0].sections]
+
+
+def test_everything_exported_says_what_it_is() -> None:
+    for name in pdt.__all__:
+        assert (inspect.getdoc(getattr(pdt, name)) or "").strip(), name
+    for name, value in vars(pdt.Writer).items():
+        if not name.startswith("_"):
+            assert inspect.getdoc(value), name
+
+
+def test_settings_and_interventions_are_taken_as_values_names_and_texts(
+    writer: pdt.Writer,
+) -> None:
+    settings = pdt.GenerationSettings(max_tokens=9)
+    swapped = [
+        writer.generate(SOURCE, REQUEST, settings, interventions=[pdt.SwapPlans(0, 1)]),
+        writer.generate(SOURCE, REQUEST, max_tokens=9, interventions=["swap-plans:0,1"]),
+        writer.generate(SOURCE, REQUEST, max_tokens=9, interventions="swap-plans:0,1"),
+        writer.generate(
+            SOURCE, REQUEST, pdt.GenerationSettings(), max_tokens=9, interventions="swap-plans:0,1"
+        ),
+    ]
+    assert len({str(texts(done)) for done in swapped}) == 1
+    assert texts(writer.generate(SOURCE, REQUEST, settings)) != texts(swapped[0])
+
+
+@pytest.mark.parametrize(
+    ("named", "why"),
+    [
+        ({"max_tokens": "many"}, "max_tokens"),
+        ({"max_token": 5}, "Known settings: max_tokens"),
+        ({"settings": {"max_tokens": 5}}, r"pdt\.GenerationSettings\(max_tokens=64\)"),
+        ({"interventions": [5]}, 'a text such as "swap-plans:0,1"'),
+        ({"interventions": "swap-plans"}, "not of the form"),
+        ({"interventions": ["swap-plans:0,9"], "max_tokens": 3}, "Lane 9 does not exist"),
+    ],
+)
+def test_a_wrong_argument_is_refused_with_what_to_give(
+    writer: pdt.Writer, named: dict[str, object], why: str
+) -> None:
+    with pytest.raises(UsageError, match=why):
+        writer.generate(SOURCE, REQUEST, **named)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="pair of texts"):
+        writer.begin([SOURCE])  # type: ignore[list-item]
+
+
+def test_white_space_at_the_ends_of_a_source_changes_nothing(writer: pdt.Writer) -> None:
+    assert writer.prompt(SOURCE + "\n", REQUEST + " ") == writer.prompt(SOURCE, REQUEST)
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens", "trouble"),
+    [
+        ("a b c " * 10, (1, 2, 3) * 10, "repeats itself"),
+        ("word " * 24, (5,) * 24, "repeats itself"),
+        ("\n" * 30, tuple(range(30)), "is blank"),
+        ("a\n" * 5 + "\n" * 25, tuple(range(30)), "is mostly blank"),
+        ("a b c " * 7, (1, 2, 3) * 7, None),
+        (" ".join(f"w{n}" for n in range(60)), tuple(range(60)), None),
+        ("x" * 99, (*range(30), *range(7), *range(5, 30), *range(8), *range(30)), "repeats itself"),
+    ],
+)
+def test_a_lane_that_repeats_itself_or_is_blank_is_seen(
+    text: str, tokens: tuple[int, ...], trouble: str | None
+) -> None:
+    assert trouble_of(Section(0, text, tokens, FinishReason.LENGTH)) == trouble
+
+
+def test_the_ledger_says_what_is_wrong_with_each_lane(writer: pdt.Writer) -> None:
+    done = writer.generate(SOURCE, REQUEST, max_tokens=3)
+    assert done.ledger.troubles == [[None, None, None]]
+
+
+def test_a_model_knows_whether_its_lanes_are_trained_and_on_what() -> None:
+    nano = pdt.load_model("nano")
+    tokenizer = nano.tokenizer
+    assert tokenizer is not None
+    known = Chronicle(23, Split.TEST, turn_dials("nano", ()), Meter(tokenizer)).document(0).taught
+    assert remark(nano, tokenizer, known.article.text) is None
+    assert "expect noise" in (remark(nano, tokenizer, SOURCE) or "")
+    assert "expect noise" in (remark(nano, tokenizer, "Kyoto is a city in Japan. " * 20) or "")
+    untrained = pdt.random_model(pdt.load_config("tiny"))
+    assert not card_of(untrained).lanes_trained and card_of(open_model()).lanes_trained
+    assert "untrained copies" in (remark(untrained, tokenizer, SOURCE) or "")
