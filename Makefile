@@ -8,7 +8,7 @@ STAMP  := $(VENV)/.installed
 PARALLEL := -n 2 --dist loadgroup --no-loadscope-reorder
 SMOLLM := .cache/SmolLM2-135M-Instruct.Q4_1.gguf
 
-.PHONY: demo test test-fast fuzz test-weights check format docs weights clean
+.PHONY: demo test test-fast fuzz test-weights check format docs site weights clean
 
 demo: $(STAMP)
 	$(BIN)/pdt demo
@@ -37,6 +37,9 @@ format: $(STAMP)
 docs: $(STAMP)  ## regenerate what is generated: docs/paper-map.md, cli.md, data-contract.md
 	$(BIN)/python tools/generate_docs.py
 	$(BIN)/python tools/data_contract.py
+
+site: $(STAMP)  ## the documentation as a site in runs/site; a warning fails it
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
 
 weights: $(SMOLLM)  ## real SmolLM2-135M weights (98 MB), and below a tokenizer and an encoder (102 MB)
 

@@ -1,6 +1,7 @@
 """§7.2: every decision in a blinded queue, two annotators, a third who adjudicates, final rates."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -251,7 +252,7 @@ def test_cannot_tell_counts_against_the_model() -> None:
     unsure = Vote(
         number=1, ticket="t", person=1, purpose=Purpose.JUDGMENT, item=0, showing=0,
         answer=Answer.CANNOT_TELL, sentence=None, remark="", seconds=None,
-        at="2026-11-18T00:00:00Z", source="page", previous="0" * 64,
+        at=datetime(2026, 11, 18, tzinfo=UTC), source="page", previous="0" * 64,
     )  # fmt: skip
     decisions = {
         item.number: Decision(item.number, (0, 1), unsure, unsure, None) for item in queue.items

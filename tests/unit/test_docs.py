@@ -196,13 +196,13 @@ def test_every_code_name_of_the_glossary_is_in_the_code() -> None:
     assert checked > 30
 
 
-def test_the_readme_lists_every_intervention_with_its_arguments() -> None:
-    assert "\n".join(INTERVENTION_FORMS) in (ROOT / "README.md").read_text(encoding="utf-8")
+def test_the_manual_lists_every_intervention_with_its_arguments() -> None:
+    assert "\n".join(INTERVENTION_FORMS) in (ROOT / "docs/manual.md").read_text(encoding="utf-8")
 
 
-def test_the_first_source_of_the_readme_fits_the_model_it_is_given_to(smollm2_gguf: Path) -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    found = re.search(r'pdt generate (\S+\.md) --request "([^"]+)" --model runs/smollm2', readme)
+def test_the_first_source_of_the_manual_fits_the_model_it_is_given_to(smollm2_gguf: Path) -> None:
+    manual = (ROOT / "docs/manual.md").read_text(encoding="utf-8")
+    found = re.search(r'pdt generate (\S+\.md) --request "([^"]+)" --model runs/smollm2', manual)
     assert found is not None
     own = open_weights(str(smollm2_gguf)).tokenizer()
     assert own is not None

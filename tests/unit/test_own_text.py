@@ -7,6 +7,7 @@ from pdt.generation.events import (
     Barrier,
     DocumentResult,
     Done,
+    Event,
     FinishReason,
     Note,
     PlanReady,
@@ -73,7 +74,7 @@ def result(*texts: str, reason: FinishReason = FinishReason.EOS) -> DocumentResu
 
 
 def page_of(shown: DocumentResult) -> str:
-    events = [
+    events: list[Event] = [
         PlanReady(0, 9, (0, 1, 2), ((0, 1), (0,), ())),
         Barrier(0, (Note(0, 0, (3, 7), 1),), ((True,),)),
     ]

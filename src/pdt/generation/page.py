@@ -3,7 +3,7 @@
 The page is whole by itself: no script, no request, and every text in it is escaped.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib import resources
@@ -88,7 +88,7 @@ def _sentence(sentence: WrittenSentence) -> str:
     return f'<a href="#s{sentence.source}">{text}<sup>{sentence.source + 1}</sup></a>'
 
 
-def _source(text: str, sentences: Sequence[SourceSentence], owners: dict[int | None, int]) -> str:
+def _source(text: str, sentences: Sequence[SourceSentence], owners: Mapping[int, int]) -> str:
     by_paragraph: dict[int, list[tuple[int, SourceSentence]]] = {}
     for number, sentence in enumerate(sentences):
         by_paragraph.setdefault(sentence.paragraph, []).append((number, sentence))
