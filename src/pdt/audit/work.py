@@ -59,6 +59,7 @@ def summarize(queue: Queue, votes: Sequence[Vote], decisions: Mapping[int, Decis
     groups: dict[str, list[AuditItem]] = {EVERYTHING: list(queue.items)}
     for item in queue.items:
         groups.setdefault(f"condition {queue.texts[item.text].condition}", []).append(item)
+    for item in queue.items:
         groups.setdefault(str(item.claim), []).append(item)
     return AuditWork(
         groups=tuple(_group(name, items, queue, decisions, boot) for name, items in groups.items()),

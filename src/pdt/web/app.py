@@ -20,12 +20,18 @@ MACHINE_PATHS = ("/v1", "/static", "/health", "/ready", "/metrics", "/openapi.js
 """Where a refusal is JSON; elsewhere a browser gets a page."""
 
 
-def new_app(title: str, *, package: str, description: str = "") -> FastAPI:
+def new_app(title: str, *, package: str, description: str = "", documented: bool = True) -> FastAPI:
     """An application that serves the shared files and its own, and refuses in one shape.
 
     FastAPI's own documentation pages take their scripts from another host, so they are off.
     """
-    app = FastAPI(title=title, description=description, docs_url=None, redoc_url=None)
+    app = FastAPI(
+        title=title,
+        description=description,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/openapi.json" if documented else None,
+    )
     pages = Pages(package)
     app.router.routes.append(Mount("/static/shared", Files("pdt.web")))
     app.router.routes.append(Mount("/static", Files(package)))

@@ -41,6 +41,8 @@ def read_votes(text: str, where: str) -> list[Answered]:
     """From `Export → JSON`: one completed annotation a task; tasks without one are skipped."""
     try:
         rows = json.loads(text)
+        if not isinstance(rows, list):
+            raise TypeError("it is not a list")
         found = [vote for row in rows for vote in _votes(row)]
     except (json.JSONDecodeError, KeyError, TypeError, IndexError, AttributeError) as error:
         raise UsageError(

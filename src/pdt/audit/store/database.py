@@ -60,7 +60,7 @@ def parse_url(text: str) -> URL:
     try:
         url = make_url(text)
         backend = url.get_backend_name()
-    except (ArgumentError, NoSuchModuleError) as error:
+    except (ArgumentError, NoSuchModuleError, ValueError) as error:
         raise UsageError(f"--db {text!r} is no database URL: {error}\n{_FORMS}") from error
     if backend == "postgresql":
         return url.set(drivername="postgresql+psycopg")

@@ -1,7 +1,7 @@
 """The tables. A vote is the truth; `Ticket.answer` repeats the last one, so that the next ticket is
 found at once, and closing compares the two."""
 
-from sqlalchemy import ForeignKey, Index, Text, UniqueConstraint
+from sqlalchemy import Double, ForeignKey, Index, Text, UniqueConstraint
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 
@@ -47,10 +47,10 @@ class ItemRow(Base):
     fact_id: Mapped[str] = mapped_column(Text)
     claim: Mapped[str] = mapped_column(Text)
     words: Mapped[str] = mapped_column(Text)
-    weight: Mapped[float]
+    weight: Mapped[float] = mapped_column(Double)
     checked: Mapped[bool]
     """Adjudicated even where two people agree."""
-    place: Mapped[float]
+    place: Mapped[float] = mapped_column(Double)
     """In the adjudicators' order."""
 
 
@@ -134,7 +134,7 @@ class VoteRow(Base):
     answer: Mapped[str | None] = mapped_column(Text)
     sentence: Mapped[int | None]
     remark: Mapped[str] = mapped_column(Text)
-    seconds: Mapped[float | None]
+    seconds: Mapped[float | None] = mapped_column(Double)
     at: Mapped[str] = mapped_column(Text)
     source: Mapped[str] = mapped_column(Text)
     previous: Mapped[str] = mapped_column(Text, unique=True)

@@ -41,8 +41,7 @@ AWAY = (
 
 def audit_app(database: Database, *, host: str = "127.0.0.1", https: str | None = None) -> ASGIApp:
     """The application behind its guards; `https` is the name that a proxy serves it under."""
-    app = new_app("pdt audit", package=PACKAGE)
-    app.openapi_url = None
+    app = new_app("pdt audit", package=PACKAGE, documented=False)
     room = Room(database, Pages(PACKAGE), https is not None)
     for routes in (entry_routes(room), judge_routes(room), people_routes(room)):
         app.include_router(routes)

@@ -33,9 +33,9 @@ def upgrade() -> None:
         sa.Column("fact_id", sa.Text, nullable=False),
         sa.Column("claim", sa.Text, nullable=False),
         sa.Column("words", sa.Text, nullable=False),
-        sa.Column("weight", sa.Float, nullable=False),
+        sa.Column("weight", sa.Double, nullable=False),
         sa.Column("checked", sa.Boolean, nullable=False),
-        sa.Column("place", sa.Float, nullable=False),
+        sa.Column("place", sa.Double, nullable=False),
     )
     op.create_table(
         "people",
@@ -88,7 +88,7 @@ def upgrade() -> None:
         sa.Column("answer", sa.Text),
         sa.Column("sentence", sa.Integer),
         sa.Column("remark", sa.Text, nullable=False),
-        sa.Column("seconds", sa.Float),
+        sa.Column("seconds", sa.Double),
         sa.Column("at", sa.Text, nullable=False),
         sa.Column("source", sa.Text, nullable=False),
         sa.Column("previous", sa.Text, nullable=False, unique=True),
