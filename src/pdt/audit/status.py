@@ -85,6 +85,8 @@ def _person(session: Session, audit: OpenAudit, row: PersonRow) -> PersonStatus:
     else:
         state = "judging" if is_trained(session, audit, person) else "in training"
     counts = _counts(session, row)
+    if state == "judging" and row.seat is not None and not counts[False]:
+        state = "finished"
     return PersonStatus(
         name=row.name,
         roles=tuple(sorted(person.roles)),
