@@ -8,6 +8,7 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from tools.passages import NOT_YET, PASSAGES, UnknownPassage, passages_in
@@ -28,11 +29,11 @@ def build_map(root: Path) -> dict[str, Row]:
     rows = {passage: Row() for passage in PASSAGES}
     for path in sorted((root / "src" / "pdt").rglob("*.py")):
         name = path.relative_to(root).as_posix()
-        for passage in _code_passages(path):
+        for passage in _code_passages(path.read_text(encoding="utf-8")):
             _row(rows, passage, name).code.add(name)
     for path in sorted((root / "tests").rglob("test_*.py")):
         name = path.relative_to(root).as_posix()
-        for function, passage in _test_passages(path):
+        for function, passage in _test_passages(path.read_text(encoding="utf-8")):
             _row(rows, passage, name).tests.add((name, function))
     return rows
 
@@ -97,19 +98,26 @@ def _row(rows: dict[str, Row], passage: str, where: str) -> Row:
     return rows[passage]
 
 
-def _code_passages(path: Path) -> Iterator[str]:
+@cache
+def _code_passages(text: str) -> tuple[str, ...]:
     """What the docstrings of a module name after `Paper:`, up to the end of their paragraph."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            for text in re.findall(
-                r"Paper:(.*?)(?:\n\s*\n|\Z)", ast.get_docstring(node) or "", re.S
-            ):
-                yield from passages_in(" ".join(text.split()))
+    docstrings = [
+        ast.get_docstring(node) or ""
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    lines = [
+        " ".join(line.split())
+        for docstring in docstrings
+        for line in re.findall(r"Paper:(.*?)(?:\n\s*\n|\Z)", docstring, re.S)
+    ]
+    return tuple(passage for line in lines for passage in passages_in(line))
 
 
-def _test_passages(path: Path) -> Iterator[tuple[str, str]]:
+@cache
+def _test_passages(text: str) -> tuple[tuple[str, str], ...]:
     """(test, passage) for each paper marker on a function, its class or its module."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = ast.parse(text)
     module = [
         passage
         for node in tree.body
@@ -128,7 +136,7 @@ def _test_passages(path: Path) -> Iterator[tuple[str, str]]:
             elif node.name.startswith("test_"):
                 yield from ((node.name, passage) for passage in own)
 
-    yield from visit(tree.body, module)
+    return tuple(visit(tree.body, module))
 
 
 def _markers(node: ast.AST) -> Iterator[str]:

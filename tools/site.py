@@ -26,11 +26,15 @@ FENCE = re.compile(r"(^```.*?^```)", flags=re.M | re.S)
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """The reference stands last in the navigation, package by package."""
+    """Behind the navigation of mkdocs.yml: pages it does not name, the reference, the decisions."""
     packages: dict[str, list[str]] = {}
     for page in reference_pages():
         packages.setdefault(page.split("/")[2] if page.count("/") > 2 else "pdt", []).append(page)
     assert config.nav is not None
+    named = set(re.findall(r"[\w-]+\.md", str(config.nav)))
+    unnamed = sorted(p.name for p in (ROOT / "docs").glob("*.md") if p.name not in named)
+    if unnamed:  # a page that nobody has given a place is still found
+        config.nav.append({"More": list(unnamed)})
     config.nav.append({"Reference": [{name: pages} for name, pages in packages.items()]})
     decisions = sorted((ROOT / "docs" / "decisions").glob("*.md"))
     config.nav.append({"Decisions": [f"decisions/{path.name}" for path in decisions]})
