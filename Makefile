@@ -16,8 +16,8 @@ demo: $(STAMP)
 test: $(STAMP)  ## two processes; tests of one file stay together, as they share fixtures
 	$(BIN)/python -m pytest $(PARALLEL)
 
-test-fast: $(STAMP)  ## for the edit loop: all but the tests marked slow
-	$(BIN)/python -m pytest $(PARALLEL) -m "not slow"
+test-fast: $(STAMP)  ## for the edit loop: no journeys, and nothing marked slow
+	$(BIN)/python -m pytest $(PARALLEL) -m "not slow" tests/spec tests/parity tests/unit
 
 fuzz: $(STAMP)  ## 50,000 damaged inputs, ten kinds: only our own errors may come out
 	$(BIN)/python -m tools.fuzz --count $(or $(COUNT),5000)

@@ -210,6 +210,7 @@ def test_half_written_files_are_never_read_and_go_when_nobody_writes_them(
     assert new.exists() and not old.exists()
 
 
+@pytest.mark.slow
 def test_a_run_with_the_cache_logs_the_same_numbers_and_how_much_is_kept(
     records: Records, tmp_path: Path
 ) -> None:
@@ -243,6 +244,7 @@ def _fill(directory: Path, config: PdtConfig, seed: int) -> None:
         assert kept is not None and torch.equal(kept[0], states)
 
 
+@pytest.mark.slow
 def test_two_processes_share_a_directory(records: Records, tmp_path: Path) -> None:
     context = get_context("spawn")
     workers = [context.Process(target=_fill, args=(tmp_path, records[1], n)) for n in range(2)]

@@ -40,6 +40,7 @@ class Answers(TorchFunctionMode):
         return function(*args, **(kwargs or {}))
 
 
+@pytest.mark.slow
 @pytest.mark.paper("§6", "Appendix A")
 @pytest.mark.parametrize("plan", [PlanCondition.ORACLE, PlanCondition.LEARNED])
 def test_no_tensor_of_a_rollout_is_left_on_another_device(

@@ -61,6 +61,7 @@ def test_a_resumed_compile_redoes_only_what_is_missing(config: PdtConfig, tmp_pa
     assert (out / "shard-00001.parquet").stat().st_mtime_ns == kept
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_killed_compile_resumes_to_the_same_bytes(
     config: PdtConfig, tmp_path: Path, workers: int
@@ -270,6 +271,7 @@ def test_a_shard_of_another_version_is_refused(config: PdtConfig, tmp_path: Path
         Shard(shard)
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_number_of_documents(
     config: PdtConfig, tmp_path: Path
 ) -> None:

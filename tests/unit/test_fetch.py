@@ -285,6 +285,7 @@ def test_the_offline_twin_makes_the_same_bundle(wiki: WikiServer, tmp_path: Path
     assert sorted(path.name for path in taken) == sorted(path.name for path in result.taken)
 
 
+@pytest.mark.slow
 def test_a_killed_fetch_repeats_nothing_whole(tmp_path: Path) -> None:
     with serve([material(n) for n in range(1, 13)]) as wiki:
         wiki.faults["html"] = [Fault(drip=0.02)] * 12

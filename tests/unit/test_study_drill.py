@@ -82,6 +82,7 @@ def test_dependency_tokens_are_the_recalled_words_and_stand_nowhere_else(drill: 
             assert not words & set(unmarked.tolist())
 
 
+@pytest.mark.slow
 def test_a_killed_drill_goes_on_to_the_same_weights(drill: Drill, tmp_path: Path) -> None:
     weights = []
     for name, stops in (("whole", (4,)), ("killed", (2, 4))):

@@ -75,6 +75,7 @@ def test_a_word_starts_as_the_mean_of_its_old_pieces(config: PdtConfig, tmp_path
     torch.testing.assert_close(new[-1], old.mean(0))
 
 
+@pytest.mark.slow
 def test_a_killed_adaptation_goes_on_to_the_same_trunk(
     records: Records, config: PdtConfig, tmp_path: Path
 ) -> None:
