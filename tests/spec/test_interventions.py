@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from pdt.errors import UsageError
+from pdt.generation.by_document import ByDocument
 from pdt.generation.events import Barrier, PlanReady
 from pdt.generation.interventions import (
     INTERVENTION_FORMS,
@@ -156,6 +157,39 @@ def test_exchanged_notes_come_from_the_other_document(model: ParallelDecoder) ->
 
 
 @pytest.mark.paper("§7.3")
+def test_exchanged_producers_send_the_same_notes_from_the_wrong_address(
+    model: ParallelDecoder,
+) -> None:
+    codes = torch.arange(12).view(2, 3, 2) % 8
+    vq = model.note_writer.vq
+    note = NoteBlock(codes, vq.decode(codes), torch.tensor([[True, True, False], [True] * 3]))
+    (edit,) = edits("exchange-producers:1,2")
+    moved = edit.edit_bus(NotesBus(3).commit(0, note), vq.decode).blocks[0]
+    assert torch.equal(moved.codes_BKM, codes[:, [0, 2, 1]])
+    assert torch.equal(moved.vectors_BKE, note.vectors_BKE[:, [0, 2, 1]])
+    assert moved.published_BK.tolist() == [[True, False, True], [True] * 3]
+
+
+@pytest.mark.paper("§7.1", "§7.3")
+def test_an_edit_by_document_is_each_documents_own_edit(model: ParallelDecoder) -> None:
+    prompts = some_prompts((9, 9))
+    own = [edits("drop-node:0.1", "swap-plans:0,1"), edits("exchange-producers:0,2", "zero-plan:1")]
+    together = start(
+        model,
+        prompts,
+        SETTINGS,
+        interventions=[ByDocument(pair) for pair in zip(*own, strict=True)],
+    )
+    run(together)
+    for number, (prompt, alone) in enumerate(zip(prompts, own, strict=True)):
+        single = start(model, [prompt], SETTINGS, interventions=alone)
+        run(single)
+        assert [w.tokens for w in together.writers[number]] == [w.tokens for w in single.writers[0]]
+    with pytest.raises(UsageError, match="2 edits are given for 1 documents"):
+        run(start(model, prompts[:1], SETTINGS, interventions=together.interventions))
+
+
+@pytest.mark.paper("§7.3")
 def test_scrambled_notes_keep_their_length_and_lose_their_direction(
     model: ParallelDecoder,
 ) -> None:
@@ -235,8 +269,8 @@ def test_an_index_out_of_range_is_refused(model: ParallelDecoder, text: str, say
 def test_every_form_of_the_help_parses() -> None:
     examples = [
         "swap-plans:0,1", "zero-plan", "replace-node:0.1=1.2", "drop-node:0.1", "remove-notes:1",
-        "remove-note:1@0", "mutate-code:0@2", "exchange-notes", "scramble-notes", "close-gate@3",
-        "block-reader:1",
+        "remove-note:1@0", "mutate-code:0@2", "exchange-notes", "exchange-producers:0,1",
+        "scramble-notes", "close-gate@3", "block-reader:1",
     ]  # fmt: skip
     assert len(examples) == len(INTERVENTION_FORMS)
     for example, form in zip(examples, INTERVENTION_FORMS, strict=True):

@@ -11,7 +11,7 @@ from pdt.model import attention, gated_read, kernels, layer, pdt, plan_kv, trunk
 from pdt.model.attention import Segment
 from pdt.model.build import random_model
 from pdt.model.pdt import ParallelDecoder
-from pdt.notes import bus, product_vq
+from pdt.notes import address, bus, product_vq
 from tests.conftest import open_model
 from tests.parity import test_execution as execution
 from tests.spec import test_lanes as lanes
@@ -72,6 +72,15 @@ def every_table_is_the_full_bus(patch: Patch) -> None:
     patch.setattr(notes, "visibility_table", lambda condition, lanes: everyone)
 
 
+def notes_do_not_say_who_sent_them(patch: Patch) -> None:
+    plain = address.NoteAddress.header
+    patch.setattr(
+        address.NoteAddress,
+        "header",
+        lambda self, producer, kind, lag: plain(self, torch.zeros_like(producer), kind, lag),
+    )
+
+
 def the_payload_is_the_written_vector(patch: Patch) -> None:
     patch.setattr(
         product_vq.ProductVQ,
@@ -118,6 +127,7 @@ MUTATIONS: list[tuple[Callable[[Patch], None], Callable[[ParallelDecoder], None]
     ),
     (every_table_is_the_full_bus, notes.test_self_only_closes_every_sibling_path_and_keeps_its_own),
     (every_table_is_the_full_bus, notes.test_removing_all_notes_equals_an_empty_bus),
+    (notes_do_not_say_who_sent_them, notes.test_a_note_from_another_sender_is_another_note),
     (the_payload_is_the_written_vector, notes.test_the_payload_is_the_codes_and_nothing_else),
     (the_trunk_runs_inside_autograd, lanes.test_no_gradient_reaches_the_trunk),
     (lane_positions_restart_at_zero, execution.test_cached_equals_uncached),

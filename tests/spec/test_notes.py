@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from pdt.errors import BusError
+from pdt.generation.interventions import ExchangeProducers
 from pdt.model.pdt import ParallelDecoder
 from pdt.notes.bus import NoteBlock, NotesBus
 from pdt.notes.product_vq import ProductVQ
@@ -110,6 +111,25 @@ def test_self_only_closes_every_sibling_path_and_keeps_its_own(model: ParallelDe
     none = visibility_table(NotesCondition.NO_DYNAMIC, 3)
     without, _ = roll(model, open_frontier(model, tokens, lengths, plans), lanes, may_read_KK=none)
     assert not torch.allclose(before, without), "a lane does read its own notes"
+
+
+@pytest.mark.mechanism
+@pytest.mark.paper("§3.5", "§7.3")
+def test_a_note_from_another_sender_is_another_note(model: ParallelDecoder) -> None:
+    """Both senders are siblings of lane 0 and have one lag: only the producer header differs."""
+    tokens, lengths = prompts(model)
+    plans = plan_of(model, tokens, lengths)
+    written = model.write_notes(torch.randn(2, 3, 32), torch.ones(2, 3, dtype=torch.bool))
+    bus = model.empty_bus().commit(0, written)
+    moved = ExchangeProducers(1, 2).edit_bus(bus, model.note_writer.vq.decode)
+    lanes = lane_tokens(model, 2, blocks=1)
+    plain, exchanged = (
+        model.advance(
+            open_frontier(model, tokens, lengths, plans), lanes, model.read_notes(b, 1, BUS)
+        )
+        for b in (bus, moved)
+    )
+    assert (plain - exchanged)[:, 0].abs().max() > 1e-4
 
 
 @pytest.mark.mechanism

@@ -258,6 +258,30 @@ class ExchangeNotes(Intervention):
 
 
 @dataclass(frozen=True)
+class ExchangeProducers(Intervention):
+    """Two lanes' notes stand at each other's address; what they say is untouched."""
+
+    a: int = 0
+    b: int = 1
+
+    def edit_bus(self, bus: NotesBus, decode: Decode) -> NotesBus:
+        lane_of_new = list(range(bus.lanes))
+        lane_of_new[self.a], lane_of_new[self.b] = self.b, self.a
+
+        def moved(note: NoteBlock) -> NoteBlock:
+            return NoteBlock(
+                note.codes_BKM[:, lane_of_new],
+                note.vectors_BKE[:, lane_of_new],
+                note.published_BK[:, lane_of_new],
+            )
+
+        return replace(bus, blocks=tuple(moved(note) for note in bus.blocks))
+
+    def lanes(self) -> tuple[int, ...]:
+        return (self.a, self.b)
+
+
+@dataclass(frozen=True)
 class ScrambleNotes(Intervention):
     """Every note keeps its length and points in a random direction."""
 
@@ -319,6 +343,7 @@ INTERVENTION_FORMS = (
     "remove-note:PRODUCER@BLOCK                 that lane's note of that block is not read",
     "mutate-code:PRODUCER[=C,C,…]@BLOCK         that lane's note of that block carries other codes",
     "exchange-notes[@BLOCK]                     documents read each other's notes",
+    "exchange-producers:LANE,LANE[@BLOCK]       two lanes' notes stand at each other's address",
     "scramble-notes[:SEED][@BLOCK]              notes point elsewhere at the same length",
     "close-gate[@BLOCK]                         the note gate is zero",
     "block-reader:LANE[@BLOCK]                  one lane reads no notes",
@@ -349,6 +374,10 @@ _GRAMMAR: dict[str, tuple[str, Callable[..., Intervention]]] = {
     "remove-note": (r"(\d+)", lambda at, producer: RemoveNote(int(producer), at)),
     "mutate-code": (r"(\d+)(?:=(\d+(?:,\d+)*))?", _mutation),
     "exchange-notes": (r"", lambda at: ExchangeNotes(from_block=at)),
+    "exchange-producers": (
+        r"(\d+),(\d+)",
+        lambda at, a, b: ExchangeProducers(int(a), int(b), from_block=at),
+    ),
     "scramble-notes": (r"(\d*)", lambda at, seed: ScrambleNotes(int(seed or 0), from_block=at)),
     "close-gate": (r"", lambda at: CloseNoteGate(from_block=at)),
     "block-reader": (r"(\d+)", lambda at, lane: BlockReader(int(lane), from_block=at)),

@@ -37,6 +37,10 @@ class PlanSet:
         lanes = torch.as_tensor(lanes, device=device)
         return self._each(lambda part: part[row, lanes])
 
+    def document(self, number: int) -> "PlanSet":
+        """The plans of one document, as a batch of one."""
+        return self._each(lambda part: part[number : number + 1])
+
     def to(self, device: torch.device) -> "PlanSet":
         return self._each(lambda part: part.to(device))
 

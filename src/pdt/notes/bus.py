@@ -26,6 +26,11 @@ class NoteBlock:
     written_BKE: Tensor | None = None
     """What was quantized, for the losses (§5.2); no receiver reads it."""
 
+    def document(self, number: int) -> "NoteBlock":
+        """The notes of one document, as a batch of one; what receivers read, and nothing else."""
+        row = slice(number, number + 1)
+        return NoteBlock(self.codes_BKM[row], self.vectors_BKE[row], self.published_BK[row])
+
 
 class NoteWindow(NamedTuple):
     """The notes visible in one block, with their headers. Q = blocks in the window × lanes."""
