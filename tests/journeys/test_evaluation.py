@@ -12,10 +12,12 @@ import torch
 from pdt.chronicle.claims import read_claim
 from pdt.config import edit_config
 from pdt.errors import BindingMismatch, UsageError
+from pdt.evaluation.generate.batches import batch_of
 from pdt.evaluation.generate.checkpoints import check_budgets
+from pdt.evaluation.generate.latency import measure_memory
 from pdt.evaluation.generate.parts import Parts, kept_parts
 from pdt.evaluation.generate.runs import Runs
-from pdt.evaluation.lines.execution import PACKED
+from pdt.evaluation.lines.execution import PACKED, REPEATS, SIDES
 from pdt.evaluation.lines.raw import Raw, read_raw, write_raw
 from pdt.evaluation.measures.longform import LongformLimits
 from pdt.evaluation.protocol.conditions import COINED, GENERATED, SCORED, Weights
@@ -24,6 +26,7 @@ from pdt.evaluation.report.results import read_results
 from pdt.evaluation.screens.exact import ExactScreen
 from pdt.evaluation.screens.judge import check_screens
 from pdt.evaluation.verify.verify import verify_results
+from pdt.generation.settings import GenerationSettings
 from pdt.lock import hold_run
 from pdt.model.build import random_model
 from pdt.model.store import save_model
@@ -63,18 +66,20 @@ def test_a_killed_evaluation_goes_on_to_the_same_numbers(
 
     whole = run("")
     parts, begun = list(made), tmp_path / ".out.begun"
-    assert parts == ["batch-0000", "batch-0001", "coined-0000"]
+    assert parts == [
+        "all-0000", "all-0001", "told-0000", "told-0001", "coined-all-0000",
+    ]  # fmt: skip
     assert not begun.exists()
     with pytest.raises(KeyboardInterrupt):
-        run("coined-0000")
+        run("coined-all-0000")
     with pytest.raises(BindingMismatch, match="the beginning of another evaluation"):
         run("", {"records": "others"})
     with hold_run(begun), pytest.raises(UsageError, match="Another process is evaluating"):
         run("")
-    (begun / "batch-0001" / "generations.jsonl").write_text("{}")  # damaged: measured again
+    (begun / "all-0001" / "generations.jsonl").write_text("{}")  # damaged: measured again
     made.clear()
     later = run("")
-    assert made == parts[1:] and not begun.exists()
+    assert made == [parts[1], parts[-1]] and not begun.exists()
     for kind in ("documents", "written", "likelihoods", "coined", "judgments"):
         assert getattr(later, kind) == getattr(whole, kind)
 
@@ -86,6 +91,7 @@ def test_every_condition_writes_scores_and_coins(ran: Ran) -> None:
     assert coined >= 2
     assert {row.condition for row in raw.written} == {c.name for c in GENERATED}
     assert len(raw.written) == 4 * len(GENERATED)
+    assert len(raw.altered) == 4 * sum(c.alters is not None for c in GENERATED)
     assert {row.condition for row in raw.likelihoods} == {c.name for c in SCORED}
     assert {row.condition for row in raw.coined} == {c.name for c in COINED}
     assert len(raw.coined) == coined * len(COINED)
@@ -94,13 +100,30 @@ def test_every_condition_writes_scores_and_coins(ran: Ran) -> None:
 
 
 @pytest.mark.paper("Table 3")
-def test_the_time_of_a_round_is_not_the_prefills(ran: Ran) -> None:
+def test_every_way_of_writing_times_its_parts_in_every_repeat(ran: Ran) -> None:
     execution = ran[0].execution
     assert execution is not None
+    for side in SIDES:
+        runs = execution.of_side(side)
+        assert len(runs) == 4 * REPEATS
+        for run in runs:
+            parts = (run.plan_seconds, run.prefill_seconds, run.decode_seconds)
+            assert all(part is not None and part > 0 for part in parts)
+            assert sum(part for part in parts if part is not None) <= run.seconds
+            assert run.private_cache_bytes and run.shared_cache_bytes
     for run in execution.of_side(PACKED):
-        assert len(run.round_seconds) == run.rounds
         assert run.prefill_seconds is not None
-        assert sum(run.round_seconds) <= run.seconds - run.prefill_seconds
+        if run.repeat == 0:  # the time of a round is not the prefill's
+            assert len(run.round_seconds) == run.rounds
+            assert sum(run.round_seconds) <= run.seconds - run.prefill_seconds
+
+
+@pytest.mark.paper("Table 3")
+def test_the_memory_of_each_way_is_of_a_process_of_its_own(tmp_path: Path) -> None:
+    save_model(small_models()[Weights.BUS], tmp_path / "bus", with_trunk=True)
+    found = measure_memory(tmp_path / "bus", [5, 6, 7], GenerationSettings(max_tokens=4))
+    assert [row.side for row in found] == list(SIDES)
+    assert all(0 < row.loaded_bytes <= row.peak_bytes for row in found)
 
 
 @pytest.mark.paper("§7.3", "Eq. 10")
@@ -145,10 +168,9 @@ def test_an_owner_that_writes_the_cue_coins_the_drawn_word(corpus: RecordShards)
     """The owner is made to write the cue; what follows is the draw, and only in that lane."""
     from pdt.evaluation.generate.write import draw_words
     from pdt.generation.loop import start
-    from pdt.generation.settings import GenerationSettings
 
     runs = Runs(corpus, small_models(), small_settings(corpus.config))
-    batch = runs.coined[0]
+    batch = batch_of([pair for pair in runs.pairs if pair[0].choices])
     document, choice = batch.documents[0], batch.documents[0].choices[0]
     word = draw_words([document], 0)[0][choice.choice_id]
     tokens = choice.alternative_tokens[choice.alternatives.index(word)]
@@ -293,7 +315,7 @@ def test_the_commands_show_gates_and_find_tampering(copy: Path) -> None:
     assert "owner recall" in shown.stdout
     whole = pdt("verify", str(copy), "--json")
     assert whole.returncode == 0
-    assert json.loads(whole.stdout)["gates"] == 15
+    assert json.loads(whole.stdout)["gates"] == 42
     (copy / "report.md").write_text("all gates are met\n")
     changed = pdt("verify", str(copy))
     assert changed.returncode == 3

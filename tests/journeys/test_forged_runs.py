@@ -202,6 +202,18 @@ def fewer_timed(story: Story, left_out: int) -> None:
     story.raw.execution = story.raw.execution.model_copy(update={"runs": runs})
 
 
+def altered_facts(story: Story) -> None:
+    altered = story.raw.altered[0].document
+    fewer = altered.model_copy(update={"facts": altered.facts[:-1]})
+    story.raw.altered[0] = story.raw.altered[0].model_copy(update={"document": fewer})
+
+
+def other_openings(story: Story) -> None:
+    document = story.raw.documents[0]
+    turned = (*document.openings[1:], document.openings[0])
+    story.raw.documents[0] = document.model_copy(update={"openings": turned})
+
+
 def no_control(story: Story) -> None:
     del story.models["self_only"]
 
@@ -250,6 +262,12 @@ FORGERIES: dict[str, tuple[Forgery, str]] = {
     "another text": (lambda s: change_lane(s, text="Lion."), "its tokens do not say"),
     "other tokens": (other_tokens, "its tokens do not say"),
     "another end": (other_end, "which its tokens do not"),
+    "other block ends": (
+        lambda s: change_lane(s, block_ends=(1,)),
+        "does not end the blocks of lane 0 where its tokens do",
+    ),
+    "altered facts": (altered_facts, "does not have the facts of its document"),
+    "other openings": (other_openings, "does not begin lane . with its sibling's first sentence"),
     "nothing forced": (lambda s: change(s.raw.coined, forced=None), "does not force the words"),
     "another draw": (other_draw, "does not force the words that the seed 0 draws"),
     "another seed": (lambda s: with_settings(s, seed=5), "that the seed 5 draws"),
@@ -265,7 +283,7 @@ FORGERIES: dict[str, tuple[Forgery, str]] = {
     "no bus": (no_bus, "are not bus, or bus and self_only"),
     "fewer conditions": (
         lambda s: with_settings(s, conditions=["oracle", "learned"]),
-        "is of no such run: zero",
+        "is of no such run: no_dynamic",
     ),
     "a condition that cannot run": (
         lambda s: with_settings(s, conditions=["learned"], plan="oracle"),
@@ -298,6 +316,7 @@ def only(story: Story, conditions: list[str], *, control: bool) -> None:
     for kind, kept in (
         ("written", scope.written),
         ("judgments", scope.written),
+        ("altered", scope.written),
         ("likelihoods", scope.scored),
         ("coined", scope.coined),
     ):

@@ -25,6 +25,7 @@ from pdt.evaluation.screens.exact import ExactScreen
 from pdt.records.batch import RecordShards
 from pdt.teacher.document import TaughtDocument
 from pdt.tokenizer import load_tokenizer
+from tests.support import evidence_samples
 from tests.support.evaluations import chronicle_shards, held_out_pairs, small_settings
 
 IDENTITY = (0, 1, 2)
@@ -63,6 +64,40 @@ def test_the_exact_screen_knows_every_wording_and_no_neighbour(
     claim = read_claim("sieges", STATEMENT)
     assert bool(claim.stated().search(text)) == states
     assert bool(claim.mentioned().search(text)) == mentions
+
+
+def of_one_fact() -> HeldOutDocument:
+    """STATEMENT, which lane 0 owns."""
+    d = evidence_samples.document()
+    fact = d.facts[0].model_copy(update={"statement": STATEMENT, "hard_negative": STATEMENT})
+    return d.model_copy(update={"facts": (fact,)})
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("The Oldham council took a loan of 620 crowns.", False),
+        ("The council took a loan of 620 crowns.", False),
+        ("The Edwood abbey took a loan of 620 crowns.", True),
+        ("A loan of 620 crowns was taken by the Edwood abbey.", True),
+        ("The Marham council took a loan of 620 crowns.", True),
+        ("The Edwood abbey kept in mind the loan of 620 crowns.", False),
+        ("The Edwood abbey took a loan of 621 crowns.", False),
+    ],
+)
+def test_a_wrong_doer_is_an_error_and_not_only_a_missing_fact(text: str, wrong: bool) -> None:
+    d = of_one_fact()
+    judged = ExactScreen().judge(d, [text, "", ""])
+    assert judged.wrong_doer_KF == ((int(wrong),), (0,), (0,))
+    rate = ownership.wrong_doer_rate(d, judged, IDENTITY)
+    assert rate == float(wrong)
+
+
+def test_the_exact_screen_says_where_the_sentence_of_a_mention_begins() -> None:
+    d = of_one_fact()
+    texts = ["One thing.\n\nThe council took a loan of 620 crowns. More.", STATEMENT, "Nothing."]
+    judged = ExactScreen().judge(d, texts)
+    assert judged.place_KF == ((11,), (0,), (-1,))
 
 
 def test_the_exact_screen_refuses_a_statement_it_does_not_know() -> None:

@@ -1,6 +1,13 @@
 """One document of four facts, what lanes might write of it, and how a screen might judge that."""
 
-from pdt.evaluation.lines.document import HeldOutChoice, HeldOutDocument, HeldOutFact
+from pdt.evaluation.lines.document import (
+    HeldOutChoice,
+    HeldOutDocument,
+    HeldOutFact,
+    HeldOutOpening,
+    HeldOutReference,
+    draw_transplant,
+)
 from pdt.evaluation.lines.judgments import LaneFacts
 from pdt.evaluation.lines.written import Written, WrittenLane
 from pdt.terms import Split
@@ -17,11 +24,24 @@ CHOICE = HeldOutChoice(
     cue="the Song of the",
     cue_tokens=(7, 8),
     alternative_tokens=((20,), (21,), (22,), (23,)),
+    owner_token=2,
     receiver_token=5,
 )
 
 
-def document(name: str = "r0", *, choices: tuple[HeldOutChoice, ...] = ()) -> HeldOutDocument:
+REFERENCE = HeldOutReference(
+    dependency_id="d9", fact_id="f1", owner_lane=0, receiver_lane=2, receiver_tokens=(1, 2)
+)
+"""Lane 2 speaks of f1, which lane 0 owns."""
+
+
+def document(
+    name: str = "r0",
+    *,
+    choices: tuple[HeldOutChoice, ...] = (),
+    references: tuple[HeldOutReference, ...] = (),
+    division: str | None = None,
+) -> HeldOutDocument:
     """Four facts: lane 0 owns two in two nodes, lanes 1 and 2 one each; lane 2 may mention f1."""
 
     def fact(number: int, lane: int, node: int, permitted: tuple[int, ...] = ()) -> HeldOutFact:
@@ -35,6 +55,7 @@ def document(name: str = "r0", *, choices: tuple[HeldOutChoice, ...] = ()) -> He
             permitted_lanes=permitted,
         )
 
+    facts = (fact(1, 0, 0, (2,)), fact(2, 0, 1), fact(3, 1, 0), fact(4, 2, 0))
     return HeldOutDocument(
         record_id=name,
         split=Split.TEST,
@@ -42,12 +63,17 @@ def document(name: str = "r0", *, choices: tuple[HeldOutChoice, ...] = ()) -> He
         category="sieges",
         teacher="hand",
         text_sha256="0" * 64,
-        facts=(fact(1, 0, 0, (2,)), fact(2, 0, 1), fact(3, 1, 0), fact(4, 2, 0)),
+        facts=facts,
+        transplant=draw_transplant(name, facts),
         section_lengths=(4, 4, 4),
         dependency_tokens=((), (2, 3), ()),
         dependency_owner=0,
         attacked_tokens=((), (2,), ()),
         choices=choices,
+        references=references,
+        dependencies=len(choices) + len(references),
+        division=division,
+        openings=tuple(HeldOutOpening(text=f"It is {k}.", tokens=(k,)) for k in range(3)),
     )
 
 
@@ -55,6 +81,7 @@ def judged(
     stated: list[list[int]],
     mentioned: list[list[int]] | None = None,
     false: list[list[int]] | None = None,
+    places: list[list[int]] | None = None,
 ) -> LaneFacts:
     nothing = [[0] * 4 for _ in range(3)]
     return LaneFacts.model_validate(
@@ -62,6 +89,7 @@ def judged(
             "stated_KF": stated,
             "mentioned_KF": mentioned or stated,
             "hard_negative_KF": false or nothing,
+            "place_KF": places,
         }
     )
 
@@ -76,6 +104,8 @@ def written(
     before: tuple[int, ...] = IDENTITY,
     after: tuple[int, ...] | None = None,
     tokens: tuple[tuple[int, ...], ...] = ((1,), (1,), (1,)),
+    texts: tuple[str, ...] = ("", "", ""),
+    block_ends: tuple[int, ...] = (),
 ) -> Written:
     return Written(
         condition=condition,
@@ -83,5 +113,8 @@ def written(
         lane_of_plan=after or before,
         unmoved_lane_of_plan=before,
         lane_at_position=IDENTITY,
-        lanes=tuple(WrittenLane(text="", tokens=row, finish="length") for row in tokens),
+        lanes=tuple(
+            WrittenLane(text=text, tokens=row, finish="length", block_ends=block_ends)
+            for text, row in zip(texts, tokens, strict=True)
+        ),
     )

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from pdt.errors import BindingMismatch, PdtError, UsageError
-from pdt.evaluation.protocol.conditions import GENERATED
+from pdt.evaluation.protocol.conditions import GENERATED, HARDER
 from pdt.evaluation.protocol.evidence_gates import registered_questions
 from pdt.study.recipe import Recipe, load_recipe
 from pdt.study.run import Study, bind_study
@@ -54,8 +54,9 @@ def test_every_seed_measures_what_gates_read_and_the_first_all_else() -> None:
     read = {gate.measure for question in registered_questions() for gate in question.gates}
     names = {condition.name for condition in GENERATED}
     asked = {part for measure in read for part in measure.split(".") if part in names}
-    assert asked == {"oracle", "swap", "no_dynamic", "self_only"}
+    assert {"oracle", "swap", "no_dynamic", "self_only", "transplant", "dropped"} <= asked
     asked |= {"learned", "zero"}  # the contrasts of planner.* and sibling.*
+    asked |= {condition.name for condition in HARDER}  # dealt.*, persistence.*
     first, *further = (
         [part for part in step.command if part.startswith("--condition=")]
         for step in steps_of(load_recipe("nano"), Path("s"), seeds=3, stories=Path("data"))

@@ -22,7 +22,7 @@ def test_a_gate_is_met_when_every_seed_meets_it() -> None:
     assert "| 95.0% (94.0 to 96.0) | 85.0% (84.0 to 86.0) |" in rows["owner recall"]
     assert rows["unauthorized leakage"].endswith("| met |")
     assert rows["outline completion"].endswith("| **not measured** |")
-    assert "**1 of 15 gates are met** in every one of 2 seeds" in as_markdown(summary)
+    assert "**1 of 42 gates are met** in every one of 2 seeds" in as_markdown(summary)
 
 
 def test_an_effect_goes_the_right_way_when_it_does_in_every_seed_that_measured_it() -> None:

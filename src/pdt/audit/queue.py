@@ -77,7 +77,7 @@ class Queue:
 
 def build_queue(plan: AuditPlan, raw: Raw) -> Queue:
     """The queue that follows from a verdict and a plan; `pdt verify` builds it again."""
-    documents = {document.record_id: document for document in raw.documents}
+    documents, answered = {document.record_id for document in raw.documents}, raw.answered()
     wrote = {(row.condition, row.record_id): row for row in raw.written}
     texts: list[AuditText] = []
     items: list[AuditItem] = []
@@ -91,7 +91,7 @@ def build_queue(plan: AuditPlan, raw: Raw) -> Queue:
             row = wrote.get((condition, drawn.record_id))
             if row is None:
                 continue  # this condition was not run on this document
-            document = documents[drawn.record_id]
+            document = answered(row)
             facts = [document.facts[place] for place in drawn_facts(document, drawn)]
             for lane, section in enumerate(row.lanes):
                 items += _items(facts, drawn.weight, text=len(texts), first=len(items))

@@ -4,7 +4,8 @@ from pdt.audit.agreement import CAUTION, STATISTICS
 from pdt.audit.plan import AuditPlan
 from pdt.audit.work import AuditWork
 from pdt.evaluation.measures.bootstrap import Measure
-from pdt.evaluation.report.tables import Table, markdown_tables, percent, plain
+from pdt.evaluation.report.shown import Table, percent, plain
+from pdt.evaluation.report.tables import markdown_tables
 
 SHARES = frozenset({"raw agreement"})
 

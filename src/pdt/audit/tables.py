@@ -32,6 +32,13 @@ def drawn_raw(queue: Queue, raw: Raw) -> Raw:
 
     return Raw(
         documents=[_of_facts(documents[name], row) for name, row in drawn.items()],
+        altered=[
+            row.model_copy(
+                update={"document": _of_facts(row.document, drawn[row.document.record_id])}
+            )
+            for row in raw.altered
+            if row.document.record_id in drawn and row.condition in queue.plan.conditions
+        ],
         written=[row for row in raw.written if kept(row)],
         judgments=[
             row.model_copy(
@@ -56,10 +63,10 @@ def adjudicated_lines(
         text = queue.texts[item.text]
         key = (text.condition, text.record_id, text.lane, item.fact_id, item.claim)
         said[key] = decisions[item.number].answer
-    documents = {document.record_id: document for document in sample.documents}
+    answered = sample.answered()
     lines = []
     for row in sample.written:
-        document = documents[row.record_id]
+        document = answered(row)
 
         def answers(claim: Claim, row: Written = row) -> list[list[Answer]]:
             return [
@@ -67,7 +74,7 @@ def adjudicated_lines(
                     said[row.condition, row.record_id, lane, fact.id, claim]
                     for lane in range(len(row.lanes))
                 ]
-                for fact in documents[row.record_id].facts
+                for fact in answered(row).facts
             ]
 
         stated, false = answers(Claim.STATEMENT), answers(Claim.HARD_NEGATIVE)

@@ -12,7 +12,7 @@ from pdt.cli.options import AsJson, Out
 
 if TYPE_CHECKING:
     from pdt.audit.store.database import Database
-    from pdt.evaluation.report.tables import Table as ReportTable
+    from pdt.evaluation.report.shown import Table as ReportTable
 
 app = typer.Typer(
     help="Judge a verdict by people: blinded, twice, adjudicated.", no_args_is_help=True

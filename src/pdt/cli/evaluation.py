@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from pdt.cli.options import AsJson, Out, Seed
-from pdt.evaluation.protocol.settings import MOST_DOCUMENTS
+from pdt.evaluation.protocol.settings import FEW_DOCUMENTS, MOST_DOCUMENTS
 from pdt.model.names import as_written
 from pdt.terms import Split
 
@@ -50,6 +50,9 @@ def run(
             show_default=f"all, at most {MOST_DOCUMENTS}",
         ),
     ] = None,
+    few: Annotated[
+        int, typer.Option(min=2, help="Of these, for destructive controls and harder gates.")
+    ] = FEW_DOCUMENTS,
     batch: Annotated[int, typer.Option(min=2, help="Documents written side by side.")] = 32,
     plan: Annotated[
         str, typer.Option(help="learned or oracle: what every other condition starts from.")
@@ -97,6 +100,7 @@ def run(
         screens=ScreenChoice(screen, nli, calibration),
         documents=documents,
         settings={
+            "few_documents": few,
             "batch": batch,
             "plan": plan,
             "conditions": tuple(conditions or ()),
@@ -220,6 +224,7 @@ def verify(
     """
     from pdt.errors import UsageError
     from pdt.evaluation.protocol.evidence_gates import Verdict
+    from pdt.evaluation.report.shown import verdict_line
     from pdt.evaluation.verify.verify import verify_results
 
     if not directory.is_dir():
@@ -231,13 +236,17 @@ def verify(
         return
     verified = verify_results(directory)
     results, judged = verified.results, verified.judged_again
-    met = sum(gate.verdict is Verdict.MET for gate in results.gates)
+    met, left_out = (
+        sum(gate.verdict is verdict for gate in results.gates)
+        for verdict in (Verdict.MET, Verdict.NOT_APPLICABLE)
+    )
     summary = {
         "directory": str(directory),
         "measures": len(results.measures),
         "judgments_made_again": judged,
         "gates_met": met,
         "gates": len(results.gates),
+        "gates_not_applicable": left_out,
         "rates": "screened",
         "taken_as_it_is": verified.taken,
     }
@@ -246,7 +255,7 @@ def verify(
         return
     print(
         f"{directory} is whole: {summary['measures']} measures follow from its lines, {judged} "
-        f"judgments were made again, {met} of {summary['gates']} gates are met.\n"
+        f"judgments were made again. {verdict_line(results)}\n"
         f"Its rates are screened ({results.settings.screen}), not adjudicated."
     )
     for line in verified.taken:
@@ -286,19 +295,21 @@ def _progress() -> "Iterator[Callable[[int], Watch]]":
 
 
 def _show(results: "Results", out: Path, as_json: bool) -> None:
-    from pdt.evaluation.report.tables import gate_row
+    from pdt.evaluation.report.shown import gate_row, verdict_line
 
     if as_json:
         print(json.dumps(results.model_dump(mode="json"), indent=2, ensure_ascii=False))
         return
     table = Table("evidence", "measured", "asked for", "verdict", box=None, pad_edge=False)
-    styles = {"met": "green", "UNMET": "red", "not measured": "yellow"}
+    styles = {"met": "green", "UNMET": "red"}
     last = ""
     for judged in results.gates:
         question, name, measured, asked, _, verdict = gate_row(judged, results.settings.documents)
         if question != last:
             table.add_row(f"[bold]{question}[/]")
         last = question
-        table.add_row(f"  {name}", measured, asked, f"[{styles[verdict]}]{verdict}[/]")
+        style = styles.get(verdict, "yellow")
+        table.add_row(f"  {name}", measured, asked, f"[{style}]{verdict}[/]")
     Console().print(table)
+    print(verdict_line(results))
     print(out)

@@ -42,7 +42,7 @@ def evaluate(
         "calibration": frozen[0].model_dump(mode="json") if frozen else None,
     }
     inputs = {RECORDS: runs.shards.digest, **digests}
-    texts = [d.text_sha256 for batch in (*runs.batches, *runs.coined) for d in batch.documents]
+    texts = [document.text_sha256 for document in runs.documents]
     begun = {"config": config, "inputs": inputs, "documents": texts, "code": code_digest()}
     to_come = sum(job.runs for job in runs.jobs)
     with kept_parts(out, begun) as runs.parts:

@@ -8,7 +8,7 @@ Paper: §3.6, Eq. 6, Table 3 (parallel execution).
 import resource
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -92,15 +92,30 @@ def count_work(ledger: Ledger, model: ParallelDecoder, documents: int) -> None:
 
 def count_memory(ledger: Ledger, frontier: Frontier) -> None:
     """Cache bytes as they stand, and the process's peak."""
-    shared = private = 0
-    for memory in (*frontier.lower, *frontier.upper):
-        prompt, *suffix = memory.past
-        size = 2 * prompt.k.numel() * prompt.k.element_size()
-        if prompt.k.shape[1] == 1:
-            shared += size
-        else:
-            private += size
-        private += sum(2 * part.k.numel() * part.k.element_size() for part in suffix)
-    ledger.shared_cache_bytes, ledger.private_cache_bytes = shared, private
+    ledger.shared_cache_bytes, ledger.private_cache_bytes = _cache_bytes(frontier)
+    ledger.peak_memory_bytes = peak_memory()
+
+
+def count_serial_memory(ledger: Ledger, frontiers: Sequence[Frontier]) -> None:
+    """The same of lanes that were written one after another: the prompt below the fork is one."""
+    found = [_cache_bytes(frontier) for frontier in frontiers]
+    ledger.shared_cache_bytes = found[0][0]
+    ledger.private_cache_bytes = sum(private for _, private in found)
+    ledger.peak_memory_bytes = peak_memory()
+
+
+def peak_memory() -> int:
+    """The most this process has held, in bytes."""
     unit = 1 if sys.platform == "darwin" else 1024
-    ledger.peak_memory_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def _cache_bytes(frontier: Frontier) -> tuple[int, int]:
+    """The prompt below the fork, which all lanes share, and what each has of its own."""
+    shared = private = 0
+    for below, memories in ((True, frontier.lower), (False, frontier.upper)):
+        for memory in memories:
+            prompt, *suffix = (2 * part.k.numel() * part.k.element_size() for part in memory.past)
+            shared += prompt if below else 0
+            private += sum(suffix) + (0 if below else prompt)
+    return shared, private

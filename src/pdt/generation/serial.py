@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import torch
 
 from pdt.generation.lane import LaneWriter
+from pdt.generation.ledger import Ledger, count_serial_memory
 from pdt.generation.settings import GenerationSettings
 from pdt.model.kernels.round import rounds_of
 from pdt.model.one_lane import one_lane
@@ -28,18 +29,26 @@ def write_serially(
     plans: PlanSet | None = None,
     eos: Sequence[int] = (),
     lanes: Sequence[int] | None = None,
+    ledger: Ledger | None = None,
 ) -> tuple[list[list[int]], NotesBus]:
-    """Tokens by lane and the bus, of one document. `lanes` lets only some lanes write."""
+    """Tokens by lane and the bus, of one document. `lanes` lets only some lanes write.
+
+    A `ledger` is told the time of each part, the rounds and the bytes of all caches.
+    """
     config = model.config
     tau = config.lanes.block_tokens
     chosen = range(config.lanes.count) if lanes is None else lanes
-    read = model.read_prompt(torch.tensor([list(prompt)], device=model.device))
-    plans = plans or model.plan(read)
+    spent = Ledger() if ledger is None else ledger
+    with spent.timed("prefill"):
+        read = model.read_prompt(torch.tensor([list(prompt)], device=model.device))
+    with spent.timed("plan"):
+        plans = plans or model.plan(read)
     views = {lane: one_lane(model, lane) for lane in chosen}
-    fronts = {
-        lane: view.open_lanes(read, plans.select([lane]), suffix_tokens=settings.max_tokens)
-        for lane, view in views.items()
-    }
+    with spent.timed("prefill"):
+        fronts = {
+            lane: view.open_lanes(read, plans.select([lane]), suffix_tokens=settings.max_tokens)
+            for lane, view in views.items()
+        }
     rounds = {lane: rounds_of(view, fronts[lane]) for lane, view in views.items()}
     states = {lane: front.h_BKD for lane, front in fronts.items()}
     writers = {lane: LaneWriter(lane, settings, None, eos) for lane in chosen}
@@ -48,16 +57,22 @@ def write_serially(
     while any(writer.reason is None for writer in writers.values()):
         block = len(bus.blocks)
         for lane, view in views.items():
-            notes = view.read_notes(bus, block, table[lane : lane + 1])
+            with spent.timed("barrier"):
+                notes = view.read_notes(bus, block, table[lane : lane + 1])
             writer = writers[lane]
-            for _ in range(tau):
-                if writer.reason is not None:
-                    break
-                writer.take(view.logits(states[lane][:, :, None])[0, 0, 0])
-                token = torch.tensor([[[writer.tokens[-1]]]], device=model.device)
-                if writer.reason is None or len(writer.tokens) % tau == 0:
-                    states[lane] = rounds[lane](token, notes)[:, :, 0]
-        bus = bus.commit(block, _notes(model, states, writers, (block + 1) * tau))
+            with spent.timed("decode"):
+                for _ in range(tau):
+                    if writer.reason is not None:
+                        break
+                    writer.take(view.logits(states[lane][:, :, None])[0, 0, 0])
+                    token = torch.tensor([[[writer.tokens[-1]]]], device=model.device)
+                    if writer.reason is None or len(writer.tokens) % tau == 0:
+                        states[lane] = rounds[lane](token, notes)[:, :, 0]
+        with spent.timed("barrier"):
+            bus = bus.commit(block, _notes(model, states, writers, (block + 1) * tau))
+    spent.lane_lengths = [[len(writers[lane].tokens) for lane in chosen]]
+    spent.rounds = spent.tokens
+    count_serial_memory(spent, list(fronts.values()))
     return [writers[lane].tokens for lane in chosen], bus
 
 

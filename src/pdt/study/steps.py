@@ -12,6 +12,7 @@ from pdt.config import TrainingConfig, load_config
 from pdt.evaluation.protocol.conditions import (
     COINED,
     GENERATED,
+    HARDER,
     LEARNED,
     NO_DYNAMIC,
     ORACLE,
@@ -35,7 +36,7 @@ JUDGING = 0.4
 READERS = 2
 """Commands that share out the reading."""
 TRUNK_STATES = "trunk-states"
-FURTHER_SEEDS = (ORACLE, LEARNED, ZERO, SWAP, NO_DYNAMIC, SELF_ONLY)
+FURTHER_SEEDS = (ORACLE, LEARNED, ZERO, SWAP, NO_DYNAMIC, SELF_ONLY, *HARDER)
 """What gates read; the destructive controls are run in the first seed alone."""
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from pdt.contract import Contract, Line, Sha256
 from pdt.errors import ContractBroken
 from pdt.evaluation.protocol.evidence_gates import MeasuredGate, Verdict
-from pdt.evaluation.report.tables import MARK, gate_row
+from pdt.evaluation.report.shown import MARK, gate_row
 from pdt.evaluation.report.write import RECORDS
 from pdt.evaluation.verify.verify import verify_results
 from pdt.provenance import MANIFEST, atomic_path, read_json_object, write_json
@@ -44,8 +44,13 @@ class StudySummary(Contract):
         return all(direction.right for direction in self.directions)
 
     @property
+    def asked(self) -> tuple[GateOverSeeds, ...]:
+        """The gates that could be asked of the corpus."""
+        return tuple(gate for gate in self.gates if gate.verdict is not Verdict.NOT_APPLICABLE)
+
+    @property
     def met(self) -> bool:
-        return all(gate.verdict is Verdict.MET for gate in self.gates)
+        return all(gate.verdict is Verdict.MET for gate in self.asked)
 
 
 def summarize(out: Path, seeds: int) -> StudySummary:
@@ -114,7 +119,7 @@ def gate_lines(summary: StudySummary) -> list[str]:
         )
         before = question
     return [
-        f"**{met} of {len(summary.gates)} gates are met** in "
+        f"**{met} of {len(summary.asked)} gates are met** in "
         f"{'every one of ' if seeds > 1 else ''}{seeds} seed{'s' if seeds > 1 else ''}, "
         f"on {summary.documents} documents of the test split: executor",
         "capability with oracle plans, the rest with learned ones; 95% intervals over documents.",

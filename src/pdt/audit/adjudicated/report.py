@@ -10,7 +10,8 @@ from pdt.audit.agreement import CAUTION
 from pdt.audit.directory import StoredAudit
 from pdt.audit.report import work_tables
 from pdt.evaluation.report.html import render_page
-from pdt.evaluation.report.tables import Table, gate_row, markdown_tables, percent
+from pdt.evaluation.report.shown import Table, gate_row, percent
+from pdt.evaluation.report.tables import markdown_tables
 
 SHOWN_DIFFERENCES = 40
 

@@ -16,7 +16,7 @@ from pdt.contract import Contract, Id, Index, Line, Sha256
 from pdt.evaluation.lines.raw import Raw
 from pdt.evaluation.measures.bootstrap import Measure
 from pdt.evaluation.measures.compute import compute_measures
-from pdt.evaluation.protocol.evidence_gates import MeasuredGate, judge_gates
+from pdt.evaluation.protocol.evidence_gates import MeasuredGate, had_by, judge_gates
 from pdt.evaluation.report.results import Results
 
 
@@ -110,7 +110,9 @@ def compare(results: Results, raw: Raw, audit: StoredAudit, *, digest: str) -> A
         ),
         gates=tuple(
             ComparedGate(screened=before, final=after, rests=_rests(after, judged, by_people))
-            for before, after in zip(results.gates, judge_gates(final), strict=True)
+            for before, after in zip(
+                results.gates, judge_gates(final, had_by(raw.documents)), strict=True
+            )
         ),
         against_people={name: m for name, m in sorted(by_people.items()) if _beside(name)},
     )

@@ -5,13 +5,12 @@ Paper: §7.1.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 from pdt.contract import parse_contract
 from pdt.errors import UsageError
 from pdt.evaluation.generate.held_out import held_out
-from pdt.evaluation.lines.document import HeldOutDocument, with_coined
+from pdt.evaluation.lines.document import HeldOutDocument
 from pdt.records.batch import RecordBatch, RecordShards, collate
 from pdt.teacher.document import TaughtDocument
 from pdt.tokenizer import StudentTokenizer
@@ -25,10 +24,14 @@ class HeldOutBatch:
     records: RecordBatch
 
 
-def held_out_batches(
-    shards: RecordShards, tokenizer: StudentTokenizer, *, documents: int, size: int
-) -> list[HeldOutBatch]:
-    """The first `documents` of the corpus, in batches."""
+Pair = tuple[HeldOutDocument, dict[str, Any]]
+"""A document as the measures see it, and the row of the shard that it came from."""
+
+
+def held_out_pairs(
+    shards: RecordShards, tokenizer: StudentTokenizer, *, documents: int
+) -> list[Pair]:
+    """The first `documents` of the corpus."""
     rows = list(_first_rows(shards, documents))
     if len(rows) < 2:
         raise UsageError(
@@ -36,17 +39,14 @@ def held_out_batches(
             "evaluation needs two or more.\nWrite a corpus of that split and compile it, or give "
             "--split."
         )
-    return _batches([(held_out(row, tokenizer), row) for row in rows], size)
+    return [(held_out(row, tokenizer), row) for row in rows]
 
 
-def coined_batches(
-    shards: RecordShards, tokenizer: StudentTokenizer, *, documents: int, size: int
-) -> list[HeldOutBatch]:
-    """Those of the same documents in which something is coined."""
-    pairs = [(held_out(row, tokenizer), row) for row in _first_rows(shards, documents)]
-    if not with_coined([document for document, _ in pairs]):
-        return []
-    return _batches([pair for pair in pairs if pair[0].choices], size)
+def batch_of(pairs: Sequence[Pair]) -> HeldOutBatch:
+    """Documents side by side."""
+    return HeldOutBatch(
+        tuple(document for document, _ in pairs), collate([row for _, row in pairs])
+    )
 
 
 def teacher_prose(
@@ -59,18 +59,6 @@ def teacher_prose(
         texts = [section.text for section in taught.answer.sections]
         prose.append((held_out(row, tokenizer), texts))
     return prose
-
-
-def _batches(
-    pairs: Sequence[tuple[HeldOutDocument, dict[str, Any]]], size: int
-) -> list[HeldOutBatch]:
-    return [
-        HeldOutBatch(
-            tuple(document for document, _ in pairs[start:end]),
-            collate([row for _, row in pairs[start:end]]),
-        )
-        for start, end in pairwise(batch_borders(len(pairs), size))
-    ]
 
 
 def batch_borders(documents: int, size: int) -> list[int]:

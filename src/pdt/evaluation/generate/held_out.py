@@ -8,7 +8,15 @@ from typing import Any
 
 from pdt.chronicle.markup import GENERATOR
 from pdt.contract import parse_contract
-from pdt.evaluation.lines.document import HeldOutChoice, HeldOutDocument, HeldOutFact
+from pdt.evaluation.lines.document import (
+    HeldOutChoice,
+    HeldOutDocument,
+    HeldOutFact,
+    HeldOutOpening,
+    HeldOutReference,
+    draw_transplant,
+)
+from pdt.evaluation.measures.longform import sentences_of
 from pdt.records.align import tokenize_section
 from pdt.teacher.answer import Answer, Dependency
 from pdt.teacher.document import TaughtDocument
@@ -50,7 +58,8 @@ def held_out(row: dict[str, Any], tokenizer: StudentTokenizer) -> HeldOutDocumen
         for dependency in document.answer.dependencies
         if dependency.coined is not None
     }
-    owners = row["dependency_owner_R"].tolist()
+    owners, receivers = (row[f"dependency_{end}_R"].tolist() for end in ("owner", "receiver"))
+    division = document.teacher.settings.get("division")
     return HeldOutDocument(
         record_id=document.record_id,
         split=document.split,
@@ -66,9 +75,45 @@ def held_out(row: dict[str, Any], tokenizer: StudentTokenizer) -> HeldOutDocumen
         dependency_owner=owners[0] if owners else None,
         attacked_tokens=_attacked_tokens(document.answer, tokenizer),
         choices=tuple(choice for choice in coined.values() if choice is not None),
+        references=_references(document, tokenizer),
+        dependencies=len(document.answer.dependencies),
+        dependency_receiver=receivers[0] if receivers else None,
+        transplant=draw_transplant(document.record_id, facts),
+        division=division if isinstance(division, str) else None,
+        openings=tuple(_opening(s.paragraphs[0], tokenizer) for s in document.answer.sections),
         unread_choices=tuple(name for name, choice in coined.items() if choice is None),
         source=None if document.teacher.name == GENERATOR else document.article.text,
     )
+
+
+def _references(
+    document: TaughtDocument, tokenizer: StudentTokenizer
+) -> tuple[HeldOutReference, ...]:
+    """The dependencies on facts of the source."""
+    found = []
+    for dependency in document.answer.dependencies:
+        if dependency.fact_id is None:
+            continue
+        owner, receiver = dependency.owner, dependency.receiver
+        section = document.answer.sections[receiver.lane]
+        tokens = tokenize_section(section, tokenizer, block_tokens=1).tokens_of_quote(
+            receiver.quote
+        )
+        found.append(
+            HeldOutReference(
+                dependency_id=dependency.id,
+                fact_id=dependency.fact_id,
+                owner_lane=owner.lane,
+                receiver_lane=receiver.lane,
+                receiver_tokens=tuple(tokens),
+            )
+        )
+    return tuple(found)
+
+
+def _opening(paragraph: str, tokenizer: StudentTokenizer) -> HeldOutOpening:
+    sentence = sentences_of(paragraph)[0]
+    return HeldOutOpening(text=sentence, tokens=tuple(tokenizer.encode(sentence).ids))
 
 
 def _attacked_tokens(answer: Answer, tokenizer: StudentTokenizer) -> tuple[tuple[int, ...], ...]:
@@ -101,6 +146,10 @@ def _choice(
     if len({behind[:1] for _, behind in tokens}) != len(tokens):
         return None
     place = tokenize_section(section, tokenizer, block_tokens=1).tokens_of(at, at + 1)
+    owner_section = answer.sections[owner.lane]
+    coined_at = tokenize_section(owner_section, tokenizer, block_tokens=1).tokens_of(
+        named, named + len(coined.text)
+    )
     return HeldOutChoice(
         dependency_id=dependency.id,
         choice_id=coined.choice_id,
@@ -112,6 +161,7 @@ def _choice(
         cue=cue,
         cue_tokens=tokens[0][0],
         alternative_tokens=tuple(behind for _, behind in tokens),
+        owner_token=coined_at[-1],
         receiver_token=place[0],
     )
 

@@ -1,19 +1,34 @@
 """Time one lane, three serial lanes and the packed frontier on the same documents.
 
+Whatever else the machine does falls on all three alike: they are written in turn, several times,
+and CPU time is kept beside the clock's. Memory is measured in a process of its own for each.
+
 Paper: §3.6, Table 3 (parallel execution).
 """
 
-import resource
-import sys
+import multiprocessing
 import time
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 
-from pdt.evaluation.lines.execution import ONE, PACKED, SERIAL, ExecutionRun
+from pdt.evaluation.generate.checkpoints import load_for_evaluation
+from pdt.evaluation.lines.execution import (
+    ONE,
+    PACKED,
+    REPEATS,
+    SERIAL,
+    SIDES,
+    ExecutionRun,
+    SideMemory,
+)
+from pdt.generation.ledger import Ledger, peak_memory
 from pdt.generation.serial import write_serially
 from pdt.generation.settings import GenerationSettings
 from pdt.generation.timing import time_answer
 from pdt.model.pdt import ParallelDecoder
 from pdt.model.planner import PlanSet
+from pdt.terms import NotesCondition
 from pdt.tokenizer import StudentTokenizer
 
 
@@ -21,57 +36,86 @@ def measure_execution(
     model: ParallelDecoder,
     tokenizer: StudentTokenizer,
     prompts: Sequence[Sequence[int]],
-    plans: Sequence[PlanSet],
+    plans: Sequence[PlanSet | None],
     record_ids: Sequence[str],
     settings: GenerationSettings,
 ) -> list[ExecutionRun]:
-    """Write each document three ways, in turn; the first packed run is thrown away."""
-    eos = (tokenizer.eos_id,)
+    """Write each document three ways, in turn and again; a first packed run is thrown away.
+
+    A plan of None is made by the planner, inside the time of the answer.
+    """
     runs: list[ExecutionRun] = []
-    _packed(model, tokenizer, prompts[0], plans[0], record_ids[0], settings)
-    for prompt, plan, name in zip(prompts, plans, record_ids, strict=True):
-        runs.append(_packed(model, tokenizer, prompt, plan, name, settings))
-        for side, lanes in ((SERIAL, None), (ONE, [0])):
-            begun = time.perf_counter()
-            written, _ = write_serially(model, prompt, settings, plans=plan, eos=eos, lanes=lanes)
-            runs.append(
-                ExecutionRun(
-                    side=side,
-                    record_id=name,
-                    rounds=sum(map(len, written)),
-                    tokens=sum(map(len, written)),
-                    seconds=time.perf_counter() - begun,
-                )
-            )
+    _write(model, tokenizer, prompts[0], plans[0], record_ids[0], settings, PACKED, 0)
+    for repeat in range(REPEATS):
+        for number, (prompt, plan, name) in enumerate(zip(prompts, plans, record_ids, strict=True)):
+            # Nobody always comes first: what a way leaves in the caches is no way's luck.
+            first = (repeat + number) % len(SIDES)
+            for side in (*SIDES[first:], *SIDES[:first]):
+                runs.append(_write(model, tokenizer, prompt, plan, name, settings, side, repeat))
     return runs
 
 
-def _packed(
+def _write(
     model: ParallelDecoder,
     tokenizer: StudentTokenizer,
     prompt: Sequence[int],
-    plan: PlanSet,
+    plan: PlanSet | None,
     name: str,
     settings: GenerationSettings,
+    side: str,
+    repeat: int,
 ) -> ExecutionRun:
-    answer = time_answer(model, prompt, settings, tokenizer=tokenizer, plans=plan)
-    ledger = answer.ledger
+    begun, spent = time.perf_counter(), time.process_time()
+    round_seconds: tuple[float, ...] = ()
+    if side == PACKED:
+        answer = time_answer(model, prompt, settings, tokenizer=tokenizer, plans=plan)
+        ledger, round_seconds = answer.ledger, answer.round_seconds
+    else:
+        ledger, lanes = Ledger(), [0] if side == ONE else None
+        write_serially(
+            model, prompt, settings, plans=plan, eos=(tokenizer.eos_id,), lanes=lanes, ledger=ledger
+        )
+    seconds, cpu_seconds = time.perf_counter() - begun, time.process_time() - spent
     return ExecutionRun(
-        side=PACKED,
+        side=side,
         record_id=name,
+        repeat=repeat,
         rounds=ledger.rounds,
         tokens=ledger.tokens,
-        seconds=answer.seconds,
+        seconds=seconds,
+        cpu_seconds=cpu_seconds,
+        plan_seconds=ledger.seconds.get("plan", 0.0),
         prefill_seconds=ledger.seconds["prefill"],
         decode_seconds=ledger.seconds["decode"],
         barrier_seconds=ledger.seconds.get("barrier", 0.0),
         shared_cache_bytes=ledger.shared_cache_bytes,
         private_cache_bytes=ledger.private_cache_bytes,
-        round_seconds=answer.round_seconds,
+        # A trace a document is enough to look at.
+        round_seconds=round_seconds if repeat == 0 else (),
     )
 
 
-def peak_memory() -> int:
-    """The most this process has held, in bytes."""
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+def measure_memory(
+    checkpoint: Path, prompt: Sequence[int], settings: GenerationSettings
+) -> tuple[SideMemory, ...]:
+    """One document written each way in a process that has done nothing else."""
+    found = []
+    for side in SIDES:
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(max_workers=1, mp_context=context) as alone:
+            found.append(alone.submit(_remember, checkpoint, list(prompt), settings, side).result())
+    return tuple(found)
+
+
+def _remember(
+    checkpoint: Path, prompt: list[int], settings: GenerationSettings, side: str
+) -> SideMemory:
+    model, _ = load_for_evaluation(checkpoint, NotesCondition.BUS)
+    loaded = peak_memory()
+    if side == PACKED:
+        time_answer(model, prompt, settings, tokenizer=model.tokenizer)
+    else:
+        eos = () if model.tokenizer is None else (model.tokenizer.eos_id,)
+        lanes = [0] if side != SERIAL else None
+        write_serially(model, prompt, settings, eos=eos, lanes=lanes)
+    return SideMemory(side=side, loaded_bytes=loaded, peak_bytes=peak_memory())

@@ -50,7 +50,7 @@ def open_runs(asked: Asked) -> tuple[Runs, dict[str, str]]:
             **decided_settings(shards.config, models[Weights.BUS].config),
         }
     )
-    return Runs(shards, models, settings), digests
+    return Runs(shards, models, settings, checkpoint=asked.models[Weights.BUS]), digests
 
 
 def _documents(shards: RecordShards, asked: int | None) -> int:

@@ -37,6 +37,25 @@ def given_plans(model: ParallelDecoder, batch: RecordBatch, prompt: Prompt) -> A
     return AddressedPlans(oracle_plans(model, prompt, batch), lanes)
 
 
+def plans_where_told(
+    learned: AddressedPlans, given: AddressedPlans, told_B: torch.Tensor
+) -> AddressedPlans:
+    """The planner's plan where the request tells the division, the teacher's where nothing does."""
+    ours, theirs = learned.plans, given.plans
+
+    def chosen(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return torch.where(told_B.view(-1, *[1] * (a.dim() - 1)), a, b.to(a.dtype))
+
+    return AddressedPlans(
+        PlanSet(
+            chosen(ours.nodes_BKNP, theirs.nodes_BKNP),
+            chosen(ours.valid_BKN, theirs.valid_BKN),
+            chosen(ours.scores_BK, theirs.scores_BK),
+        ),
+        chosen(learned.lane_of_plan_BK, given.lane_of_plan_BK),
+    )
+
+
 @torch.inference_mode()
 def read_batch(model: ParallelDecoder, batch: RecordBatch) -> Prompt:
     """The prompts below the fork, once for all conditions of a checkpoint."""

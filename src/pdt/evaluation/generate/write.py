@@ -42,6 +42,7 @@ def write_batch(
         plans=addressed.plans,
         read=read,
         continuations=None if words is None else _continuations(batch, before, words),
+        forced=_sibling_openings(batch, before) if condition.sibling_opening else None,
     )
     *_, done = generation.events()
     assert isinstance(done, Done)
@@ -60,6 +61,9 @@ def write_batch(
                         text=by_lane[lane].text,
                         tokens=by_lane[lane].tokens,
                         finish=by_lane[lane].reason,
+                        block_ends=block_ends(
+                            by_lane[lane].tokens, tokenizer, model.config.lanes.block_tokens
+                        ),
                     )
                     for lane in sorted(by_lane)
                 ),
@@ -79,6 +83,27 @@ def draw_words(documents: Sequence[HeldOutDocument], seed: int) -> list[dict[str
             words[choice.choice_id] = random.Random(name).choice(choice.alternatives)
         drawn.append(words)
     return drawn
+
+
+def block_ends(
+    tokens: Sequence[int], tokenizer: StudentTokenizer, block_tokens: int
+) -> tuple[int, ...]:
+    """How many characters stand there at the end of each whole block."""
+    ends = range(block_tokens, len(tokens) + 1, block_tokens)
+    return tuple(len(tokenizer.prose(tokens[:end])) for end in ends)
+
+
+def _sibling_openings(
+    batch: HeldOutBatch, lane_of_plan: Sequence[Sequence[int]]
+) -> list[list[Sequence[int]]]:
+    """By document and physical lane, the first sentence of the next teacher lane's section."""
+    forced: list[list[Sequence[int]]] = []
+    for document, lanes in zip(batch.documents, lane_of_plan, strict=True):
+        row: list[Sequence[int]] = [()] * len(lanes)
+        for plan, lane in enumerate(lanes):
+            row[lane] = document.sibling_opening(plan).tokens
+        forced.append(row)
+    return forced
 
 
 def _prompts(batch: HeldOutBatch) -> list[list[int]]:

@@ -11,18 +11,27 @@ from pydantic import Field
 
 from pdt.contract import Contract, Index
 
+PACKED, SERIAL, ONE = "packed", "three serial lanes", "one lane"
+SIDES = (PACKED, SERIAL, ONE)
+REPEATS = 3
+"""How often a document is written each way, the ways in turn."""
+
 
 class ExecutionRun(Contract):
-    """One document written one way."""
+    """One document written one way, once."""
 
     side: str
     """packed, serial or one lane."""
     record_id: str
+    repeat: Index = 0
     rounds: Index
     """Dependent forwards, one after another, that the answer took."""
     tokens: Index
     seconds: Annotated[float, Field(gt=0)]
-    """The complete answer."""
+    """The complete answer: prompt, plan, every token."""
+    cpu_seconds: Annotated[float, Field(ge=0)] | None = None
+    """What the process spent on it, whoever else had the machine."""
+    plan_seconds: float | None = None
     prefill_seconds: float | None = None
     decode_seconds: float | None = None
     barrier_seconds: float | None = None
@@ -36,10 +45,22 @@ class ExecutionRun(Contract):
         return self.tokens / self.seconds
 
 
+class SideMemory(Contract):
+    """The memory of a process that does nothing but write one document one way."""
+
+    side: str
+    loaded_bytes: Index
+    """Its most before the first token: code and weights."""
+    peak_bytes: Index
+    """Its most at the end."""
+
+
 class Execution(Contract):
     """The ledger of an evaluation."""
 
     runs: tuple[ExecutionRun, ...]
+    memory: tuple[SideMemory, ...] = ()
+    """By way; empty where the checkpoint lies in no directory."""
     peak_memory_bytes: Index
     """Of the largest process, weights included."""
     documents_per_second: float
@@ -47,6 +68,3 @@ class Execution(Contract):
 
     def of_side(self, side: str) -> tuple[ExecutionRun, ...]:
         return tuple(run for run in self.runs if run.side == side)
-
-
-PACKED, SERIAL, ONE = "packed", "three serial lanes", "one lane"

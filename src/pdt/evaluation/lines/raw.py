@@ -1,6 +1,7 @@
 """The raw lines of an evaluation and the files that hold them; every number follows from these.
 
     documents.jsonl     what each held-out document asks for
+    altered.jsonl       what the documents ask for that a condition alters
     generations.jsonl   every text, by condition and document
     coined.jsonl        the same with the owners' words drawn for them
     judgments.jsonl     every decision of every screen
@@ -10,13 +11,14 @@
 Paper: §7.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pdt.contract import Contract, parse_contract
 from pdt.errors import CorruptFile
+from pdt.evaluation.lines.altered import Altered
 from pdt.evaluation.lines.document import HeldOutDocument
 from pdt.evaluation.lines.execution import Execution
 from pdt.evaluation.lines.judgments import Judgment
@@ -24,7 +26,8 @@ from pdt.evaluation.lines.likelihoods import Likelihoods
 from pdt.evaluation.lines.written import Written
 from pdt.provenance import atomic_path, read_utf8
 
-DOCUMENTS, GENERATIONS, COINED_WORDS = "documents.jsonl", "generations.jsonl", "coined.jsonl"
+DOCUMENTS, ALTERED = "documents.jsonl", "altered.jsonl"
+GENERATIONS, COINED_WORDS = "generations.jsonl", "coined.jsonl"
 JUDGMENTS, LIKELIHOODS, EXECUTION = "judgments.jsonl", "likelihoods.jsonl", "execution.json"
 AGAIN = "Take the directory again from its source, or run the evaluation again."
 
@@ -36,15 +39,27 @@ class Raw:
     """Everything the numbers are computed from."""
 
     documents: list[HeldOutDocument] = field(default_factory=list)
+    altered: list[Altered] = field(default_factory=list)
     written: list[Written] = field(default_factory=list)
     coined: list[Written] = field(default_factory=list)
     judgments: list[Judgment] = field(default_factory=list)
     likelihoods: list[Likelihoods] = field(default_factory=list)
     execution: Execution | None = None
 
+    def answered(self) -> Callable[[Written | Judgment], HeldOutDocument]:
+        """From a text, or what was found in it, to its document as its condition alters it."""
+        plain = {document.record_id: document for document in self.documents}
+        other = {(row.condition, row.document.record_id): row.document for row in self.altered}
+
+        def of(row: Written | Judgment) -> HeldOutDocument:
+            return other.get((row.condition, row.record_id)) or plain[row.record_id]
+
+        return of
+
 
 _LINES: dict[str, tuple[str, type[Contract]]] = {
     DOCUMENTS: ("documents", HeldOutDocument),
+    ALTERED: ("altered", Altered),
     GENERATIONS: ("written", Written),
     COINED_WORDS: ("coined", Written),
     JUDGMENTS: ("judgments", Judgment),

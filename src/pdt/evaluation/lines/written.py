@@ -15,6 +15,8 @@ class WrittenLane(Contract):
     tokens: tuple[int, ...]
     finish: str
     """eos, length, stop or interrupted."""
+    block_ends: tuple[Index, ...] = ()
+    """Characters of the text at the end of each whole block."""
 
     @property
     def prose_tokens(self) -> int:

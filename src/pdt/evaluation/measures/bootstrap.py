@@ -54,7 +54,7 @@ class Bootstrap:
 
     def ratio(self, first: Values, second: Values) -> Measure | None:
         """mean(first) / mean(second) over the documents that have both."""
-        return self.statistic([first, second], _divide)
+        return self.statistic([first, second], ratio)
 
     def statistic(self, columns: Sequence[Values], of_means: Means) -> Measure | None:
         """Any function of column means, over the documents that every column has; None if none.
@@ -96,6 +96,6 @@ def _rounded(value: object) -> float:
     return round(float(value), DIGITS)  # type: ignore[arg-type]
 
 
-def _divide(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def ratio(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """a / b; nothing over nothing keeps nothing, so it is 0."""
     return np.divide(a, b, out=np.zeros_like(np.asarray(a, dtype=float)), where=np.asarray(b) != 0)

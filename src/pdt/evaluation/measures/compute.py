@@ -9,9 +9,20 @@ from collections.abc import Callable
 
 from pdt.evaluation.lines.raw import Raw
 from pdt.evaluation.measures.bootstrap import Measure
+from pdt.evaluation.measures.channel import channel_measures
 from pdt.evaluation.measures.evidence import Evidence, Measured
 from pdt.evaluation.measures.execution import execution_measures
+from pdt.evaluation.measures.harder import (
+    dealt_measures,
+    node_measures,
+    opening_measures,
+    persistence_measures,
+    range_measures,
+    uncoined_measures,
+)
 from pdt.evaluation.measures.notes import agreement_measures, bit_measures, delta_measures
+from pdt.evaluation.measures.references import dependency_measures, reference_measures
+from pdt.evaluation.measures.roles import role_measures
 from pdt.evaluation.measures.screens import screen_measures
 from pdt.evaluation.measures.support import support_measures
 from pdt.evaluation.measures.writing import writing_measures
@@ -23,6 +34,16 @@ MEASURES: tuple[Callable[[Evidence], Measured], ...] = (
     delta_measures,
     bit_measures,
     agreement_measures,
+    dependency_measures,
+    reference_measures,
+    channel_measures,
+    dealt_measures,
+    uncoined_measures,
+    node_measures,
+    persistence_measures,
+    opening_measures,
+    range_measures,
+    role_measures,
     screen_measures,
     execution_measures,
 )

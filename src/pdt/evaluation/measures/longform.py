@@ -41,6 +41,20 @@ def sentences_of(text: str) -> list[str]:
     ]
 
 
+def one_spaced(text: str) -> str:
+    """The text with every run of space as one: where places in it are counted."""
+    return " ".join(text.split())
+
+
+def sentence_starts(text: str) -> list[int]:
+    """Where each sentence begins, counted in the one-spaced text; 0 at least."""
+    starts, at = [0], 0
+    for sentence in sentences_of(text):
+        starts.append(at)
+        at += len(sentence) + 1
+    return starts
+
+
 def short_sentence_share(text: str) -> float:
     """The share of sentences under eight words; text without a sentence is all short."""
     sentences = sentences_of(text)

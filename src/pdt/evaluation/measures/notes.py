@@ -11,7 +11,14 @@ from pdt.evaluation.measures import bits
 from pdt.evaluation.measures.bootstrap import Values
 from pdt.evaluation.measures.communication import mean_nll
 from pdt.evaluation.measures.evidence import Evidence, Measured
-from pdt.evaluation.protocol.conditions import BUS, MUTATED, NO_DYNAMIC, SELF_ONLY, SELF_ONLY_FLOOR
+from pdt.evaluation.protocol.conditions import (
+    BUS,
+    MUTATED,
+    NO_DYNAMIC,
+    SELF_ONLY,
+    SELF_ONLY_FLOOR,
+    SENDERS,
+)
 
 Documents = Mapping[str, HeldOutDocument]
 
@@ -118,8 +125,9 @@ def minus(first: Values, second: Values) -> dict[str, float]:
 
 
 def _judged_under(condition: str, document: HeldOutDocument) -> HeldOutDocument:
-    """A mutation of one producer is judged where that producer is needed, on nothing else."""
-    return document.under_attack() if condition == MUTATED.name else document
+    """An attack on one producer is judged where that producer is needed, on nothing else."""
+    attacks = (MUTATED.name, SENDERS.name)
+    return document.under_attack() if condition in attacks else document
 
 
 def _entropy(documents: Documents) -> dict[str, float]:

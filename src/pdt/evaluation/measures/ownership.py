@@ -9,7 +9,7 @@ Paper: §7.1, §7.2, Table 3.
 from collections.abc import Callable, Iterable, Sequence
 
 from pdt.evaluation.lines.document import HeldOutDocument, HeldOutFact
-from pdt.evaluation.lines.judgments import LaneFacts
+from pdt.evaluation.lines.judgments import LaneFacts, TableKF
 
 
 def owner_recall(
@@ -58,10 +58,34 @@ def altered_rate(
     document: HeldOutDocument, judged: LaneFacts, lane_of_plan: Sequence[int]
 ) -> float | None:
     """The share of facts that their owner tells with a value the source does not give."""
-    if judged.altered_KF is None:
+    return _at_owner(document, judged.altered_KF, lane_of_plan)
+
+
+def wrong_doer_rate(
+    document: HeldOutDocument, judged: LaneFacts, lane_of_plan: Sequence[int]
+) -> float | None:
+    """The share of facts that their owner tells of someone who did not do it."""
+    return _at_owner(document, judged.wrong_doer_KF, lane_of_plan)
+
+
+def supported_rate(judged: LaneFacts) -> float | None:
+    """Of what lanes say of the facts, the share that the source says: right value, right doer."""
+    if judged.altered_KF is None or judged.wrong_doer_KF is None:
+        return None
+    tables = (judged.stated_KF, judged.altered_KF, judged.wrong_doer_KF)
+    true, *false = (sum(map(sum, table)) for table in tables)
+    said = true + sum(false)
+    return true / said if said else None
+
+
+def _at_owner(
+    document: HeldOutDocument, table_KF: TableKF | None, lane_of_plan: Sequence[int]
+) -> float | None:
+    """The mean of a table where owners speak; None where a screen cannot tell."""
+    if table_KF is None:
         return None
     return _share(
-        judged.altered_KF[lane_of_plan[fact.owner_lane]][number]
+        table_KF[lane_of_plan[fact.owner_lane]][number]
         for number, fact in enumerate(document.facts)
     )
 

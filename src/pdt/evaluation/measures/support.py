@@ -10,8 +10,9 @@ from pdt.sentences.support import support_of
 def support_measures(evidence: Evidence) -> Measured:
     """For every condition under which lanes wrote."""
     rates: dict[str, dict[str, float]] = {}
+    answered = evidence.raw.answered()
     for written in evidence.raw.written:
-        source = evidence.documents[written.record_id].source
+        source = answered(written).source
         if source is None:
             continue
         found = support_of([lane.text for lane in written.lanes], source)

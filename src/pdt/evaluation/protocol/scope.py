@@ -5,12 +5,12 @@ A run writes these lines, and `pdt verify` asks for exactly these.
 Paper: §7.1.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pdt.config import PdtConfig
-from pdt.evaluation.lines.document import HeldOutDocument
+from pdt.evaluation.lines.document import HeldOutDocument, with_coined
 from pdt.evaluation.lines.raw import Raw
 from pdt.evaluation.lines.written import Written
 from pdt.evaluation.measures.longform import LongformLimits
@@ -46,6 +46,18 @@ def scope_of(settings: EvaluationSettings, roles: Collection[str]) -> Scope:
         with_learned=settings.plan == "learned",
     )
     return Scope(written, along_with(written, SCORED), along_with(written, COINED))
+
+
+def asked_of(
+    conditions: Sequence[Condition],
+    documents: Sequence[HeldOutDocument],
+    settings: EvaluationSettings,
+    *,
+    coined: bool = False,
+) -> dict[Condition, list[HeldOutDocument]]:
+    """The documents of each condition; of those in which something is coined, where `coined`."""
+    chosen = with_coined(documents) if coined else documents
+    return {c: c.which.of(chosen, few=settings.few_documents) for c in conditions}
 
 
 def decided_settings(corpus: PdtConfig, model: PdtConfig) -> dict[str, Any]:

@@ -12,6 +12,8 @@ from pdt.evaluation.measures.longform import LongformLimits
 
 MOST_DOCUMENTS = 256
 """Unless more are asked for."""
+FEW_DOCUMENTS = 64
+"""Of destructive controls and harder gates, unless more are asked for."""
 
 
 class EvaluationSettings(Contract):
@@ -19,6 +21,8 @@ class EvaluationSettings(Contract):
 
     documents: Annotated[int, Field(ge=2)] = MOST_DOCUMENTS
     """Held-out documents that were judged, the first of the corpus."""
+    few_documents: Annotated[int, Field(ge=2)] = FEW_DOCUMENTS
+    """How many of them the destructive controls and the harder gates are measured on."""
     batch: Annotated[int, Field(ge=2)] = 32
     """Documents that are written side by side."""
     plan: Literal["learned", "oracle"] = "learned"

@@ -13,12 +13,19 @@ from pdt.evaluation.lines.execution import ONE, PACKED, SERIAL
 from pdt.evaluation.lines.raw import Raw
 from pdt.evaluation.protocol.conditions import COINED, GENERATED, SCORED
 from pdt.evaluation.protocol.evidence_gates import Verdict
+from pdt.evaluation.report.facts import facts_of_run
 from pdt.evaluation.report.plots import Bar, bars, trace
 from pdt.evaluation.report.results import Results
-from pdt.evaluation.report.tables import MARK, Table, all_tables, facts_of_run
+from pdt.evaluation.report.shown import MARK, Table
+from pdt.evaluation.report.tables import all_tables
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-CLASS = {Verdict.MET: "met", Verdict.UNMET: "unmet", Verdict.NOT_MEASURED: "open"}
+CLASS = {
+    Verdict.MET: "met",
+    Verdict.UNMET: "unmet",
+    Verdict.NOT_MEASURED: "open",
+    Verdict.NOT_APPLICABLE: "open",
+}
 
 
 def render_html(results: Results, raw: Raw) -> str:

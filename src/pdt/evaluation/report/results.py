@@ -19,7 +19,7 @@ RESULTS = "results.json"
 class Results(Contract):
     """results.json."""
 
-    schema_version: Literal["pdt.results/2"] = "pdt.results/2"
+    schema_version: Literal["pdt.results/3"] = "pdt.results/3"
     settings: EvaluationSettings
     models: dict[str, Line]
     """The digest of each checkpoint that ran, by its role."""

@@ -2,16 +2,15 @@
 
 from collections.abc import Sequence
 
-from pdt.evaluation.lines.execution import ONE, PACKED, SERIAL
 from pdt.evaluation.lines.raw import Raw
 from pdt.evaluation.measures.bootstrap import Measure
 from pdt.evaluation.protocol.conditions import COINED, GENERATED, SCORED, Condition
-from pdt.evaluation.protocol.evidence_gates import MeasuredGate, Verdict
+from pdt.evaluation.report.execution import execution_table
+from pdt.evaluation.report.facts import facts_of_run
+from pdt.evaluation.report.harder import channel_table, node_table, reference_table
 from pdt.evaluation.report.results import Results
+from pdt.evaluation.report.shown import Table, gate_row, percent, plain, with_n
 from pdt.evaluation.screens.registry import SCREENS
-
-Table = tuple[str, Sequence[str], list[list[str]]]
-"""A title, its headings and its rows."""
 
 OWNERSHIP = (
     ("owner_recall", "owner recall"),
@@ -20,50 +19,19 @@ OWNERSHIP = (
     ("reference_recall", "reference recall"),
     ("hard_negatives", "hard negatives"),
     ("altered", "wrong value"),
+    ("wrong_doer", "wrong doer"),
+    ("supported", "said and true"),
     ("duplication", "duplication"),
+)
+PROSE = (
     ("longform", "long-form lanes"),
     ("short_sentences", "short sentences"),
+    ("repeated", "repeated sentences"),
+    ("shared_sentences", "sentences a sibling has too"),
+    ("distinct", "distinct runs of three words"),
+    ("sentence_words", "words a sentence"),
+    ("lane_tokens", "tokens a lane"),
 )
-MARK = {Verdict.MET: "met", Verdict.UNMET: "UNMET", Verdict.NOT_MEASURED: "not measured"}
-
-
-def percent(measure: Measure | None) -> str:
-    return _shown(measure, 100, 1, "%")
-
-
-def plain(measure: Measure | None, digits: int = 3) -> str:
-    return _shown(measure, 1, digits, "")
-
-
-def _shown(measure: Measure | None, scale: float, digits: int, unit: str) -> str:
-    if measure is None:
-        return "–"
-    low, high = measure.low * scale, measure.high * scale
-    return f"{measure.estimate * scale:.{digits}f}{unit} ({low:.{digits}f} to {high:.{digits}f})"
-
-
-def with_n(shown: str, measure: Measure | None) -> str:
-    """On how many documents it rests: fewer than were judged, where few have what is measured."""
-    return shown if measure is None else f"{shown[:-1]}; n = {measure.documents})"
-
-
-def gate_row(judged: MeasuredGate, documents: int) -> list[str]:
-    """Question, name, measured, asked for, source, verdict; n where it is not all `documents`."""
-    gate, measure = judged.gate, judged.measure
-    sign, threshold = gate.threshold
-    in_nats = "nll" in gate.measure or "delta" in gate.measure
-    words = {"low": "lower bound ", "high": "upper bound ", "estimate": ""}[gate.judged_on]
-    as_number = in_nats or gate.measure == "execution.speedup"
-    number = f"{threshold:g}" if as_number else f"{threshold:.0%}"
-    shown = plain(measure) if as_number else percent(measure)
-    return [
-        judged.question,
-        gate.name,
-        shown if measure is None or measure.documents == documents else with_n(shown, measure),
-        f"{words}{sign} {number}",
-        gate.source,
-        MARK[judged.verdict],
-    ]
 
 
 def all_tables(results: Results, raw: Raw) -> list[Table]:
@@ -77,10 +45,14 @@ def all_tables(results: Results, raw: Raw) -> list[Table]:
         ),
         _ownership(results),
         *_support(results),
+        _prose(results),
         _addresses(results),
+        node_table(results),
         _deltas(results),
         _bits(results),
+        channel_table(results),
         _agreement(results),
+        reference_table(results),
         (
             "Bus against self-only (differences over the same documents)",
             ("measure", "bus minus self-only"),
@@ -91,6 +63,7 @@ def all_tables(results: Results, raw: Raw) -> list[Table]:
                     ("reference_recall", "reference recall"),
                     ("leakage", "leakage"),
                     ("duplication", "duplication"),
+                    ("shared_sentences", "sentences a sibling has too"),
                     ("longform", "long-form lanes"),
                     ("in_time", "references in time"),
                     ("agreement", "agreement on coined words"),
@@ -101,7 +74,7 @@ def all_tables(results: Results, raw: Raw) -> list[Table]:
                 for kind in ("dependency", "other")
             ],
         ),
-        _execution(results, raw),
+        execution_table(results, raw),
         _screens(results),
     ]
 
@@ -127,6 +100,26 @@ def _support(results: Results) -> list[Table]:
 
 
 _SUPPORT = ("support", "repetition")
+
+
+def _prose(results: Results) -> Table:
+    rows = [
+        [
+            c.title,
+            *(
+                (
+                    plain(measure, 1)
+                    if key in ("sentence_words", "lane_tokens")
+                    else percent(measure)
+                )
+                for key, _ in PROSE
+                for measure in [results.measures.get(f"{c.name}.{key}")]
+            ),
+        ]
+        for c in GENERATED
+        if f"{c.name}.longform" in results.measures
+    ]
+    return "Prose", ("condition", *(name for _, name in PROSE)), rows
 
 
 def _addresses(results: Results) -> Table:
@@ -188,25 +181,6 @@ def _agreement(results: Results) -> Table:
     return "Coined words in free generation, drawn for the owner", titles, rows
 
 
-def _execution(results: Results, raw: Raw) -> Table:
-    rows = []
-    for side in (PACKED, SERIAL, ONE):
-        key = f"execution.{side.replace(' ', '_')}"
-        names = ("rounds", "seconds", "tokens_per_second")
-        rows.append([side, *(plain(results.measures.get(f"{key}.{name}"), 2) for name in names)])
-    for part in ("prefill", "decode", "barrier"):
-        seconds = plain(results.measures.get(f"execution.packed.{part}_seconds"), 4)
-        rows.append([f"packed, {part}", "", seconds, ""])
-    if raw.execution is not None:
-        peak = f"{raw.execution.peak_memory_bytes / 2**20:.0f} MB"
-        rows.append(["peak memory of the process, everything above included", "", peak, ""])
-        batched = f"{raw.execution.documents_per_second:.2f}"
-        rows.append(["documents a second, batched", "", batched, ""])
-    speedup = plain(results.measures.get("execution.speedup"), 2)
-    title = f"Parallel execution; packed is {speedup} times as fast as serial"
-    return title, ("way", "rounds", "seconds", "tokens/s"), rows
-
-
 def _screens(results: Results) -> Table:
     """A screen that judged beside the chosen one."""
     kinds = (
@@ -222,42 +196,6 @@ def _screens(results: Results) -> Table:
     ]
     title = f"Screens beside {results.settings.screen}, on the same lanes and facts"
     return title, ("measure", "share"), rows
-
-
-def facts_of_run(results: Results, raw: Raw) -> list[str]:
-    """What a reader must know before the numbers."""
-    settings = results.settings
-    limits = settings.longform
-    scaled = (limits.tokens, limits.paragraphs) != (700, 4)
-    return [
-        f"{len(raw.documents)} held-out documents of the split "
-        f"{', '.join(sorted({d.split for d in raw.documents}))}; "
-        f"{settings.confidence:.0%} intervals over documents from {settings.resamples:,} "
-        "bootstrap resamples, paired where conditions share documents.",
-        f"Every condition but the oracle starts from the {settings.plan} plan. Judged by the "
-        f"{settings.screen} screen: a screen, not an audit.",
-        f"A lane is long-form with at least {limits.tokens} tokens and {limits.paragraphs} "
-        "paragraphs and at most 10% of sentences under eight words"
-        + (
-            "; the two minimums are scaled to this corpus's sections (the paper's are 700 and 4)."
-            if scaled
-            else "."
-        ),
-        *_unread(raw),
-        *(f"Checkpoint {role}: `{digest[:16]}`." for role, digest in results.models.items()),
-    ]
-
-
-def _unread(raw: Raw) -> list[str]:
-    unread = sum(len(document.unread_choices) for document in raw.documents)
-    if not unread:
-        return []
-    coined = unread + sum(len(document.choices) for document in raw.documents)
-    return [
-        f"{unread} of {coined} coined dependencies are in no measure of bits or agreement: no "
-        "words lead to the coined one at both ends, or its alternatives are not listed or begin "
-        "with the same token."
-    ]
 
 
 def render_markdown(results: Results, raw: Raw) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from pdt.evaluation.lines.raw import Raw, write_raw
 from pdt.evaluation.measures.compute import compute_measures
-from pdt.evaluation.protocol.evidence_gates import MeasuredGate, Verdict, judge_gates
+from pdt.evaluation.protocol.evidence_gates import MeasuredGate, Verdict, had_by, judge_gates
 from pdt.evaluation.protocol.settings import EvaluationSettings
 from pdt.evaluation.report.html import render_html
 from pdt.evaluation.report.results import RESULTS, Results
@@ -32,7 +32,7 @@ def conclude(
         models=checkpoints(inputs),
         made_from=made_from(config, inputs),
         measures=measures,
-        gates=judge_gates(measures),
+        gates=judge_gates(measures, had_by(raw.documents)),
     )
 
 
@@ -66,4 +66,6 @@ def write_report(out: Path, raw: Raw, results: Results, *, config: object, input
 
 
 def all_met(gates: tuple[MeasuredGate, ...]) -> bool:
-    return all(gate.verdict is Verdict.MET for gate in gates)
+    """Of the gates that could be asked of this corpus, and there was one."""
+    asked = [gate for gate in gates if gate.verdict is not Verdict.NOT_APPLICABLE]
+    return bool(asked) and all(gate.verdict is Verdict.MET for gate in asked)

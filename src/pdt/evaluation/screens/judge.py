@@ -27,14 +27,12 @@ def check_screens(
 
 def judge(screens: Sequence[Screen], raw: Raw, settings: EvaluationSettings) -> Iterator[Judgment]:
     """Every judgment of every screen, as it is made."""
-    documents = {document.record_id: document for document in raw.documents}
+    answered = raw.answered()
     for screen in screens:
         for written in judged_by(screen.name, settings, raw):
             yield Judgment(
                 screen=screen.name,
                 condition=written.condition,
                 record_id=written.record_id,
-                judged=screen.judge(
-                    documents[written.record_id], [lane.text for lane in written.lanes]
-                ),
+                judged=screen.judge(answered(written), [lane.text for lane in written.lanes]),
             )

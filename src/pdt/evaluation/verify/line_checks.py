@@ -7,12 +7,14 @@ import math
 from collections.abc import Callable, Hashable, Sequence
 from typing import TypeVar
 
-from pdt.evaluation.generate.write import draw_words
-from pdt.evaluation.lines.document import HeldOutDocument, with_coined
-from pdt.evaluation.lines.execution import ONE, PACKED, SERIAL
+from pdt.evaluation.generate.write import block_ends, draw_words
+from pdt.evaluation.lines.altered import Altered
+from pdt.evaluation.lines.document import HeldOutDocument, draw_transplant
+from pdt.evaluation.lines.execution import REPEATS, SIDES
 from pdt.evaluation.lines.judgments import Judgment
 from pdt.evaluation.lines.likelihoods import Likelihoods
 from pdt.evaluation.lines.raw import (
+    ALTERED,
     COINED_WORDS,
     DOCUMENTS,
     EXECUTION,
@@ -22,7 +24,7 @@ from pdt.evaluation.lines.raw import (
 )
 from pdt.evaluation.lines.written import EOS, Written
 from pdt.evaluation.protocol.conditions import Condition
-from pdt.evaluation.protocol.scope import judged_by, timed_documents
+from pdt.evaluation.protocol.scope import asked_of, judged_by, timed_documents
 from pdt.evaluation.verify.stored_run import StoredRun, changed
 from pdt.tokenizer import StudentTokenizer
 
@@ -33,8 +35,10 @@ def check_lines(run: StoredRun) -> None:
     """Documents first, since every other line is of one of them."""
     raw, lanes = run.raw, run.model.lanes.count
     documents = {document.record_id: document for document in raw.documents}
+    answered = raw.answered()
     _check_documents(run)
     _check_keys(run)
+    _check_altered(run)
     for name, rows in ((GENERATIONS, raw.written), (COINED_WORDS, raw.coined)):
         _check_written(run, name, rows, documents)
     _check_each(
@@ -44,15 +48,16 @@ def check_lines(run: StoredRun) -> None:
         run,
         JUDGMENTS,
         raw.judgments,
-        lambda row: _table_fault(row, documents[row.record_id], lanes),
+        lambda row: _table_fault(row, answered(row), lanes),
     )
     _check_execution(run)
 
 
 def check_texts(run: StoredRun, tokenizer: StudentTokenizer) -> None:
-    """Every text is what its tokens say."""
+    """Every text is what its tokens say, and ends its blocks where they do."""
+    block_tokens = run.results.settings.block_tokens
     for name, rows in ((GENERATIONS, run.raw.written), (COINED_WORDS, run.raw.coined)):
-        _check_each(run, name, rows, lambda row: _text_fault(row, tokenizer))
+        _check_each(run, name, rows, lambda row: _text_fault(row, tokenizer, block_tokens))
 
 
 def _check_each(
@@ -75,16 +80,45 @@ def _check_documents(run: StoredRun) -> None:
     _check_each(run, DOCUMENTS, documents, lambda document: _document_fault(document, lanes))
 
 
+def _check_altered(run: StoredRun) -> None:
+    """Each is of a condition that alters and of a document it takes, which keeps its facts."""
+    settings, raw = run.results.settings, run.raw
+    altering = [c for c in run.scope.written if c.alters is not None]
+    asked = {
+        (c.name, document.record_id): document
+        for c, documents in asked_of(altering, raw.documents, settings).items()
+        for document in documents
+    }
+
+    def fault(row: Altered) -> str | None:
+        before = asked.get((row.condition, row.document.record_id))
+        if before is None:
+            return f"is of no such run: {row.condition} {row.document.record_id}"
+        if [f.id for f in row.document.facts] != [f.id for f in before.facts]:
+            return "does not have the facts of its document"
+        return _document_fault(row.document, run.model.lanes.count)
+
+    keys = [(row.condition, row.document.record_id) for row in raw.altered]
+    _check_same(run, ALTERED, keys, list(dict.fromkeys(keys)))
+    _check_each(run, ALTERED, raw.altered, fault)
+
+
 def _check_keys(run: StoredRun) -> None:
     """Each file holds its conditions times its documents, and each screen its judgments."""
     raw, scope = run.raw, run.scope
-    coined = with_coined(raw.documents)
-    for name, found, conditions, documents in (
-        (GENERATIONS, raw.written, scope.written, raw.documents),
-        (COINED_WORDS, raw.coined, scope.coined, coined),
-        (LIKELIHOODS, raw.likelihoods, scope.scored, raw.documents),
+    altered = {(row.condition, row.document.record_id) for row in raw.altered}
+    for name, found, conditions, coined in (
+        (GENERATIONS, raw.written, scope.written, False),
+        (COINED_WORDS, raw.coined, scope.coined, True),
+        (LIKELIHOODS, raw.likelihoods, scope.scored, False),
     ):
-        asked = [(c.name, document.record_id) for document in documents for c in conditions]
+        chosen = asked_of(conditions, raw.documents, run.results.settings, coined=coined)
+        asked = [
+            (c.name, document.record_id)
+            for c, documents in chosen.items()
+            for document in documents
+            if c.alters is None or (c.name, document.record_id) in altered
+        ]
         _check_same(run, name, [(row.condition, row.record_id) for row in found], asked)
     _check_same(
         run,
@@ -119,7 +153,10 @@ def _shown(key: Hashable) -> str:
 
 
 def _document_fault(document: HeldOutDocument, lanes: int) -> str | None:
-    tables = (document.section_lengths, document.dependency_tokens, document.attacked_tokens)
+    tables = (
+        document.section_lengths, document.dependency_tokens, document.attacked_tokens,
+        document.openings,
+    )  # fmt: skip
     if any(len(table) != lanes for table in tables):
         return f"does not have {lanes} lanes"
     named = [document.dependency_owner or 0]
@@ -127,8 +164,18 @@ def _document_fault(document: HeldOutDocument, lanes: int) -> str | None:
         named += [fact.owner_lane, *fact.reference_lanes, *fact.permitted_lanes]
     for choice in document.choices:
         named += [choice.owner_lane, choice.receiver_lane]
+    for reference in document.references:
+        named += [reference.owner_lane, reference.receiver_lane]
     if max(named) >= lanes:
         return f"names lane {max(named)} of {lanes}"
+    facts = {fact.id for fact in document.facts}
+    if any(reference.fact_id not in facts for reference in document.references):
+        return "refers to a fact that it does not have"
+    if document.transplant != draw_transplant(document.record_id, document.facts):
+        return "transplants another node than its name draws"
+    known = len(document.choices) + len(document.references) + len(document.unread_choices)
+    if known > document.dependencies:
+        return f"has {known} dependencies of {document.dependencies}"
     for choice in document.choices:
         count = len(set(choice.alternatives))
         if (
@@ -150,14 +197,16 @@ def _check_written(
 
     def fault(row: Written) -> str | None:
         condition, document = conditions[row.condition], documents[row.record_id]
-        found = _lane_fault(row, run) or _address_fault(row, condition, run)
+        found = _lane_fault(row, run) or _address_fault(row, condition, document, run)
         if found is not None:
             return found
         before = row.unmoved_lane_of_plan
         if before != planned.setdefault(
-            (condition.weights, condition.oracle, row.record_id), before
+            (condition.weights, condition.oracle, condition.alters, row.record_id), before
         ):
             return "has its plan on other lanes than another line of its checkpoint"
+        if condition.sibling_opening and (found := _opening_fault(row, document)) is not None:
+            return found
         if row.forced != (draw_words([document], seed)[0] if name == COINED_WORDS else None):
             return f"does not force the words that the seed {seed} draws"
         return None
@@ -180,9 +229,19 @@ def _lane_fault(row: Written, run: StoredRun) -> str | None:
     return None
 
 
-def _address_fault(row: Written, condition: Condition, run: StoredRun) -> str | None:
+def _opening_fault(row: Written, document: HeldOutDocument) -> str | None:
+    for plan, lane in enumerate(row.lane_of_plan):
+        asked = document.sibling_opening(plan).tokens
+        if row.lanes[lane].tokens[: len(asked)] != asked:
+            return f"does not begin lane {lane} with its sibling's first sentence"
+    return None
+
+
+def _address_fault(
+    row: Written, condition: Condition, document: HeldOutDocument, run: StoredRun
+) -> str | None:
     before = row.unmoved_lane_of_plan
-    given = condition.oracle or run.results.settings.plan == "oracle"
+    given = condition.oracle or run.results.settings.plan == "oracle" or not document.told
     if given and before != tuple(range(len(before))):
         return f"has the teacher's plans on other lanes than the teacher's: {before}"
     if row.lane_of_plan != tuple(condition.lane_after(lane) for lane in before):
@@ -190,12 +249,14 @@ def _address_fault(row: Written, condition: Condition, run: StoredRun) -> str | 
     return None
 
 
-def _text_fault(row: Written, tokenizer: StudentTokenizer) -> str | None:
+def _text_fault(row: Written, tokenizer: StudentTokenizer, block_tokens: int) -> str | None:
     for number, lane in enumerate(row.lanes):
         if (lane.finish == EOS) != (lane.tokens[-1] == tokenizer.eos_id):
             return f"ends lane {number} with {lane.finish}, which its tokens do not"
         if tokenizer.prose(lane.tokens[: lane.prose_tokens]) != lane.text:
             return f"has a text of lane {number} that its tokens do not say"
+        if block_ends(lane.tokens, tokenizer, block_tokens) != lane.block_ends:
+            return f"does not end the blocks of lane {number} where its tokens do"
     return None
 
 
@@ -210,8 +271,13 @@ def _score_fault(row: Likelihoods, document: HeldOutDocument) -> str | None:
 
 def _table_fault(row: Judgment, document: HeldOutDocument, lanes: int) -> str | None:
     judged = row.judged
-    tables = (judged.stated_KF, judged.mentioned_KF, judged.hard_negative_KF, judged.altered_KF)
+    tables = (
+        judged.stated_KF, judged.mentioned_KF, judged.hard_negative_KF, judged.altered_KF,
+        judged.wrong_doer_KF,
+    )  # fmt: skip
     shape = [len(document.facts)] * lanes
+    if judged.place_KF is not None and [len(lane) for lane in judged.place_KF] != shape:
+        return "does not place every fact in every lane"
     for table in tables:
         if table is None:
             continue
@@ -221,16 +287,24 @@ def _table_fault(row: Judgment, document: HeldOutDocument, lanes: int) -> str | 
 
 
 def _check_execution(run: StoredRun) -> None:
-    """The first documents were written in all three ways."""
+    """The first documents were written in all three ways, in every repeat."""
     ledger = run.raw.execution
     asked = [
-        (side, document.record_id)
+        (side, document.record_id, str(repeat))
         for document in timed_documents(run.raw)
-        for side in (PACKED, SERIAL, ONE)
+        for side in SIDES
+        for repeat in range(REPEATS)
     ]
     runs = () if ledger is None else ledger.runs
-    _check_same(run, EXECUTION, [(row.side, row.record_id) for row in runs], asked)
+    found = [(row.side, row.record_id, str(row.repeat)) for row in runs]
+    _check_same(run, EXECUTION, found, asked)
     for row in runs:
-        parts = (row.prefill_seconds, row.decode_seconds, row.barrier_seconds)
-        if row.side == PACKED and None in parts:
+        parts = (
+            row.cpu_seconds, row.plan_seconds, row.prefill_seconds, row.decode_seconds,
+            row.barrier_seconds,
+        )  # fmt: skip
+        if None in parts:
             raise changed(run.directory / EXECUTION, f"{row.record_id} does not time its parts")
+    sides = [] if ledger is None else [row.side for row in ledger.memory]
+    if sides and sides != list(SIDES):
+        raise changed(run.directory / EXECUTION, "does not give the memory of every way")

@@ -15,7 +15,7 @@ from pathlib import Path
 from pdt.evaluation.lines.raw import JUDGMENTS
 from pdt.evaluation.measures.bootstrap import Measure
 from pdt.evaluation.measures.compute import compute_measures
-from pdt.evaluation.protocol.evidence_gates import judge_gates
+from pdt.evaluation.protocol.evidence_gates import had_by, judge_gates
 from pdt.evaluation.report.results import RESULTS, Results
 from pdt.evaluation.report.write import renderings
 from pdt.evaluation.screens.calibration import check_disjoint
@@ -97,5 +97,5 @@ def _compare(run: StoredRun, computed: Mapping[str, Measure]) -> None:
         ours, theirs = stored.measures.get(name), computed.get(name)
         if ours is None or theirs is None or not ours.near(theirs):
             raise changed(path, f"{name} is {ours}; the stored lines give {theirs}")
-    if judge_gates(stored.measures) != stored.gates:
+    if judge_gates(stored.measures, had_by(run.raw.documents)) != stored.gates:
         raise changed(path, "the gates do not follow from the measures")
