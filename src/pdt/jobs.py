@@ -64,6 +64,10 @@ def run_jobs(
     except _Died:
         for worker in pool:
             worker.process.terminate()
+            worker.process.join()
+        # Ctrl-C reaches the whole group: a worker may be gone before it is heard of here.
+        if any(worker.process.exitcode == -signal.SIGINT for worker in pool):
+            raise KeyboardInterrupt from None
         message = f"A worker died while it {doing}; perhaps memory ran out.\n{remedy}"
         raise PdtError(message) from None
     finally:
