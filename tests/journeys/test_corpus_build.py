@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 from pdt.cli import app
 from pdt.config import PdtConfig, load_config
 from pdt.errors import BindingMismatch, ContractBroken, PdtError, UsageError
+from pdt.lock import LOCK
 from pdt.records.pipeline.cluster import run_on_datatrove, submit_to_slurm
 from pdt.records.pipeline.layout import Build
 from pdt.records.pipeline.run import BuildReport, build_corpus
@@ -77,11 +78,11 @@ def built(sources: Path, out: Path, *more: str, **named: Any) -> BuildReport:
 
 
 def tree(root: Path) -> dict[str, bytes]:
-    """Every file of a corpus but the calls, whose ledger holds times."""
+    """Every file of a corpus but the calls, whose ledger holds times, and the lock."""
     return {
         str(path.relative_to(root)): path.read_bytes()
         for path in sorted(root.rglob("*"))
-        if path.is_file() and path.relative_to(root).parts[0] != "calls"
+        if path.is_file() and path.relative_to(root).parts[0] not in ("calls", LOCK)
     }
 
 

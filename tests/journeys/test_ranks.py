@@ -241,6 +241,7 @@ def test_what_no_document_reached_has_a_gradient_of_zero(records: Records, dtype
         batch,
         section_tokens_BKT=batch.section_tokens_BKT[:, :, :32],
         dependency_token_BKT=batch.dependency_token_BKT[:, :, :32],
+        fact_begin_BKT=batch.fact_begin_BKT[:, :, :32],
         edge_dependency_BJ=batch.edge_dependency_BJ[:, :0],
         edge_token_BJ=batch.edge_token_BJ[:, :0],
         edge_coined_BJ=batch.edge_coined_BJ[:, :0],

@@ -216,6 +216,7 @@ def test_oracle_plans_let_the_lanes_learn_four_documents_by_heart(records: Recor
         prompt_tokens_BS=torch.randint(400, (4, 10)),
         section_tokens_BKT=tokens.masked_fill(torch.arange(20) >= lengths[..., None], -1),
         dependency_token_BKT=torch.zeros(4, 3, 20, dtype=torch.bool),
+        fact_begin_BKT=torch.zeros(4, 3, 20, dtype=torch.bool),
     )
     optimizer = torch.optim.AdamW(model.lanes.parameters(), lr=1e-2)
     losses = []

@@ -70,7 +70,7 @@ def named_in_request(links: Sequence[Link], lanes: Sequence[SectionDraft]) -> li
         owner, receiver = lanes[link.owner], lanes[link.receiver]
         if link.fact is not None:
             with_cue = _cue_before(receiver, link.mark)
-            asked.append(f"With the {with_cue} the {link.fact.deed.cue} is recalled.")
+            asked.append(f"With the {with_cue} the {link.fact.deed.cue} is named again.")
         if link.coin is None:
             continue
         noun = link.coin.thing.noun
