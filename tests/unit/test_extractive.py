@@ -1,5 +1,6 @@
 """The teacher that needs no language model, and the corpus of real prose it teaches."""
 
+import gzip
 import random
 from collections import Counter
 from pathlib import Path
@@ -13,6 +14,7 @@ from pdt.extractive.divide import DIVISIONS
 from pdt.extractive.reading import read_texts
 from pdt.extractive.sources import split_of, without_doubles
 from pdt.extractive.texts import clean_paragraph, family_of
+from pdt.extractive.wikitext import read_pages, units_of
 from pdt.records.pipeline.prose import ProseCorpus, write_corpus
 from pdt.records.pipeline.teachers import extractive
 from pdt.sentences.split import split_sentences
@@ -107,7 +109,8 @@ def test_every_division_gives_each_fact_to_one_lane_in_plan_order(
 
 def test_what_is_dealt_follows_from_nothing_but_the_plan() -> None:
     """Two seeds divide one source otherwise, though neither request says how."""
-    dealt = "teacher.extractive.divisions={dealt: 1}"
+    zero = ", ".join(f"{name}: 0" for name in DIVISIONS if name != "dealt")
+    dealt = f"teacher.extractive.divisions={{dealt: 1, {zero}}}"
     one, two = (taught((dealt, f"teacher.extractive.seed={seed}")) for seed in (1, 2))
     assert [r.lanes for r in one.answer.roles] != [r.lanes for r in two.answer.roles]
     for document in (one, two):
@@ -149,6 +152,26 @@ def test_a_paragraph_with_markup_or_a_cut_end_is_left_out_whole() -> None:
     )
     for bad in ("It lies in [[Kent]].", "It lies in", "It costs {{price}}.", 'He said "no.'):
         assert clean_paragraph(bad) is None
+
+
+def test_an_article_of_a_dump_comes_out_whole_as_prose_under_its_headings(tmp_path: Path) -> None:
+    prose = (
+        "The [[Ostrow|river Ostrow]] is ''long''.<ref>x</ref> It has {{convert|3|km}} banks. " * 14
+    )
+    page = f"""{{{{Infobox}}}}\n[[Image:a.jpg|thumb|A [[b]].]]\n{prose}\n\n* a list\n\n== Course ==
+{prose}\n=== Mouth ===\n{prose}\n== See also ==\n* [[x]]\n"""
+    escaped = page.replace("<", "&lt;").replace(">", "&gt;")
+    dump = tmp_path / "enwik8.gz"
+    with gzip.open(dump, "wt", encoding="utf-8") as file:
+        for title in ("Ostrow", "Talk:Ostrow"):
+            file.write(f"<page>\n<title>{title}</title>\n<text>{escaped}</text>\n</page>\n")
+        file.write("<page><title>Cut</title><text>and then")
+    ((title, text),) = read_pages(dump)
+    (sections,) = units_of(text)
+    assert title == "Ostrow"
+    assert [section.heading for section in sections] == [None, "Course", "Mouth"]
+    assert all(s.paragraphs[0].startswith("The river Ostrow is long. It has") for s in sections)
+    assert list(units_of(page.replace("banks", "banks <math>x</math>"))) == []
 
 
 def test_a_killed_corpus_goes_on_to_the_same_bytes_and_names_its_licences(

@@ -7,7 +7,7 @@ one keeps it, and the pronoun can stand for nothing else.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pdt.sentences.split import sentence_spans
 from pdt.sentences.words import without_parentheses
@@ -28,12 +28,18 @@ _KIND_ENDS = re.compile(
     r"published|released|situated|that|to|where|which|who|whose|with|written)\b"
 )
 _DANGLING = re.compile(
-    r"(?i)^(?:additionally|after that|also|among them|among these|another|as a result|as such|"
-    r"at the time|both|but|consequently|for this|furthermore|hence|here|however|i|in addition|"
-    r"in this|instead|it|its|like|likewise|meanwhile|moreover|most of|nevertheless|on the other|"
-    r"other|others|otherwise|she|he|his|her|similarly|since then|so|some|such|that|the former|"
-    r"the latter|the other|the same|the second|the two|their|then|there|therefore|these|they|"
-    r"this|those|thus|together|unlike|we|yet|you)\b"
+    r"(?i)^(?:"
+    r"a few|additionally|after that|after this|also|among them|among these|an example|"
+    r"another|as a result|as such|at that|at the same|at the time|at this|both|but|"
+    r"by then|by this|consequently|during that|during this|earlier|eventually|for example|"
+    r"for instance|for more|for this|from this|furthermore|hence|here|however|i|"
+    r"in addition|in her|in his|in its|in their|in this|instead|it|its|later|like|"
+    r"likewise|meanwhile|moreover|most of|nevertheless|on the other|on this|one example|"
+    r"other|others|otherwise|she|he|his|her|similarly|since then|so|some|soon|such|that|"
+    r"the former|the latter|the other|the same|the second|the two|their|then|there|"
+    r"therefore|these|they|this|those|thus|to this|together|unlike|upon his|upon its|we|"
+    r"with this|yet|you"
+    r")\b"
 )
 _POINTS_BACK = re.compile(r"\b(?:the latter|the former|aforementioned|respectively|as follows)\b")
 _BORN = re.compile(
@@ -68,6 +74,8 @@ class Claim:
     """The sentence as it stands alone."""
     by_pronoun: str | None
     """The same sentence as it began in the source, for use right behind another of its subject."""
+    heading: str | None
+    """The heading above it."""
     opens: bool
     """The first sentence of its group: it says what the subject is."""
 
@@ -86,12 +94,14 @@ class Subject:
 def read_claims(article: Article) -> list[Claim]:
     """Every sentence of the article that can be told alone, in the order of the source."""
     groups = _groups(article)
+    headings = {p.id: s.path[-1] for s, p in article.paragraphs() if s.path}
     subjects = [subject_of([_sentences(p)[0] for p in group][:1], group) for group in groups]
-    alone = len({subject.name for subject in subjects if subject}) <= 1
+    alone = len({subject.name for subject in subjects if subject}) <= 1 or _is_about_title(article)
     claims: list[Claim] = []
     for number, (group, subject) in enumerate(zip(groups, subjects, strict=True)):
         for place, paragraph in enumerate(group):
-            claims += _paragraph_claims(paragraph, number, place, subject, alone=alone)
+            found = _paragraph_claims(paragraph, number, place, subject, alone=alone)
+            claims += [replace(claim, heading=headings.get(paragraph.id)) for claim in found]
     return _without_copies(claims)
 
 
@@ -101,6 +111,12 @@ def _groups(article: Article) -> list[list[Paragraph]]:
     if len(filled) > 1:
         return filled
     return [[paragraph] for group in filled for paragraph in group]
+
+
+def _is_about_title(article: Article) -> bool:
+    """Does its first paragraph name its title? Then every sentence may count on it."""
+    first = next((paragraph.text for _, paragraph in article.paragraphs()), "")
+    return article.title.casefold() in first.casefold()
 
 
 def _sentences(paragraph: Paragraph) -> list[str]:
@@ -165,6 +181,7 @@ def _paragraph_claims(
                 subject.name if subject else None,
                 statement,
                 plain if statement != plain else None,
+                None,
                 opens,
             )
         )
@@ -175,7 +192,7 @@ def _standing_alone(
     plain: str, subject: Subject | None, *, kept: bool, opens: bool
 ) -> tuple[str | None, bool]:
     """The sentence with its subject named, or None; and whether the paragraph keeps its subject."""
-    if opens:
+    if opens and subject is not None:
         return plain, kept
     if subject is not None and kept:
         found = _PRONOUN.match(plain)

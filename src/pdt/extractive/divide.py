@@ -103,10 +103,17 @@ def _grouped(stream: random.Random, claims: Sequence[Claim], *, shuffled: bool) 
     lanes: list[list[list[int]]] = [[], [], []]
     for number, part in enumerate(_even(order, [len(groups[g]) for g in order])):
         lanes[number] = [groups[group] for group in part]
-    names = [[claims[group[0]].subject for group in lane] for lane in lanes]
+    names = [[_name(claims[group[0]]) for group in lane] for lane in lanes]
     if any(not lane or any(name is None for name in lane) for lane in names):
         return None
     return lanes, tuple(listed([name for name in lane if name]) for lane in names)
+
+
+def _name(claim: Claim) -> str | None:
+    """What a request calls the part that a claim begins."""
+    return (
+        claim.subject if claim.heading is None or claim.subject == claim.heading else claim.heading
+    )
 
 
 def listed(names: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pdt.chronicle.dice import digest_of
+from pdt.contract import parse_contract
 from pdt.errors import CorruptFile, UsageError
 from pdt.extractive.data_files import DATA_FILES
 from pdt.extractive.texts import (
@@ -20,7 +21,8 @@ from pdt.extractive.texts import (
     plain_title,
     same_sentences,
 )
-from pdt.provenance import sha256_file
+from pdt.extractive.wikitext import read_pages, units_of
+from pdt.provenance import atomic_path, sha256_file
 
 
 def read_texts(directory: Path) -> Iterator[Text]:
@@ -37,13 +39,31 @@ def read_texts(directory: Path) -> Iterator[Text]:
                 f"{path} is not the file that its digest names.\n"
                 "Remove it and run `pdt corpus take` again."
             )
-        yield from READERS[name](path)
+        yield from _kept(path, READERS[name])
+
+
+def _kept(path: Path, reader: Callable[[Path], Iterator[Text]]) -> Iterator[Text]:
+    """The clean texts of a file, read from it once and then from beside it."""
+    beside = path.parent / "clean" / f"{path.name}.{CLEANING}.jsonl"
+    if not beside.is_file():
+        beside.parent.mkdir(exist_ok=True)
+        with atomic_path(beside) as partial, partial.open("w", encoding="utf-8") as file:
+            file.writelines(text.model_dump_json() + "\n" for text in reader(path))
+    with beside.open(encoding="utf-8") as file:
+        for line in file:
+            yield parse_contract(
+                Text, line, where=str(beside), remedy="Remove it; it is made again."
+            )
+
+
+CLEANING = "2"
+"""The version of what follows: texts that were cleaned by another one are cleaned again."""
 
 
 def _text(file: str, title: str, sections: tuple[TextSection, ...]) -> Text:
     name = plain_title(title)
     digest = digest_of(file, title, *(p for s in sections for p in s.paragraphs)).hex()[:16]
-    return Text(f"{file}:{digest}", name, family_of(name), sections)
+    return Text(id=f"{file}:{digest}", title=name, family=family_of(name), sections=sections)
 
 
 def _read_hotpotqa(path: Path) -> Iterator[Text]:
@@ -61,7 +81,9 @@ def _read_hotpotqa(path: Path) -> Iterator[Text]:
                 and len(sentences) >= 2
                 and same_sentences(paragraph, [clean_paragraph(s) or "" for s in sentences])
             ):
-                yield _text("hotpotqa", title, (TextSection(None, (paragraph,)),))
+                yield _text(
+                    "hotpotqa", title, (TextSection(heading=None, paragraphs=(paragraph,)),)
+                )
 
 
 def _read_summaries(path: Path) -> Iterator[Text]:
@@ -71,7 +93,7 @@ def _read_summaries(path: Path) -> Iterator[Text]:
         ]
         if paragraphs and all(paragraphs) and is_plain_title(plain_title(title)):
             whole = tuple(p for p in paragraphs if p)
-            yield _text("summaries", title, (TextSection(None, whole),))
+            yield _text("summaries", title, (TextSection(heading=None, paragraphs=whole),))
 
 
 def _read_squad(path: Path) -> Iterator[Text]:
@@ -86,8 +108,16 @@ def _read_squad(path: Path) -> Iterator[Text]:
                 run.append(paragraph)
                 continue
             if len(run) > 1:
-                yield _text("squad", title, (TextSection(None, tuple(run)),))
+                yield _text("squad", title, (TextSection(heading=None, paragraphs=tuple(run)),))
             run = [paragraph] if paragraph is not None else []
+
+
+def _read_enwik8(path: Path) -> Iterator[Text]:
+    """Short articles whole, and sections of the longer ones with their own headings."""
+    for title, wikitext in read_pages(path):
+        if is_plain_title(plain_title(title)):
+            for sections in units_of(wikitext):
+                yield _text("enwik8", title, sections)
 
 
 PARAGRAPHS_OF_A_RUN = 4
@@ -96,6 +126,7 @@ READERS: dict[str, Callable[[Path], Iterator[Text]]] = {
     "hotpotqa.json": _read_hotpotqa,
     "summaries_en-us.json": _read_summaries,
     "squad.json": _read_squad,
+    "enwik8.gz": _read_enwik8,
 }
 """By data file. Where two files hold one text, the first that does keeps it."""
 

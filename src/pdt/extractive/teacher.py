@@ -28,7 +28,7 @@ from pdt.teacher.prompted import Check
 from pdt.terms import TeacherPass
 from pdt.tokenizer import StudentTokenizer
 
-NAME, VERSION = "extractive", "1"
+NAME, VERSION = "extractive", "2"
 
 
 class ExtractiveTeacher:

@@ -106,4 +106,6 @@ def objective_of(node: Sequence[int], claims: Sequence[Claim]) -> str:
 
 
 def _topic(claim: Claim) -> str:
-    return claim.subject or " ".join(claim.statement.split()[:4]).rstrip(".,;:")
+    if claim.subject:
+        return claim.subject
+    return f"\u201c{' '.join(claim.statement.split()[:4]).rstrip('.,;:')}\u201d"

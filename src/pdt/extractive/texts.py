@@ -2,33 +2,34 @@
 
 import re
 import unicodedata
-from dataclasses import dataclass
 
+from pdt.contract import Contract, Id, Line
 from pdt.sentences.split import split_sentences
 
 LONGEST_TITLE = 6
 """Words of a title that people would write into a sentence."""
 
 
-@dataclass(frozen=True, slots=True)
-class TextSection:
+class TextSection(Contract):
     """Paragraphs under one heading; the first section of a text may have none."""
 
-    heading: str | None
-    paragraphs: tuple[str, ...]
+    heading: Line | None
+    """The heading above them."""
+    paragraphs: tuple[Line, ...]
+    """Each is one line of plain sentences."""
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(Contract):
     """One cleaned text of a data file, whole."""
 
-    id: str
-    """The file and the title's digest."""
-    title: str
+    id: Id
+    """The file and a digest of the text."""
+    title: Line
     """Without what stands behind it in parentheses."""
-    family: str
+    family: Id
     """What it shares with its relatives: they fall into one split."""
     sections: tuple[TextSection, ...]
+    """In reading order."""
 
     @property
     def words(self) -> int:
