@@ -25,7 +25,8 @@ _NOT_A_PARAGRAPH = re.compile(r"^[*#:;|!{}<]|^\s|^-{3,}")
 
 def read_pages(path: Path) -> Iterator[tuple[str, str]]:
     """Title and wikitext of every article of a gzipped dump; a cut last page is left out."""
-    title, text = "", None
+    title = ""
+    text: list[str] | None = None
     with gzip.open(path, "rt", encoding="utf-8", errors="replace") as lines:
         for line in lines:
             if "<title>" in line:
