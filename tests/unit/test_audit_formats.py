@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from pdt.audit.answers import Role
+from pdt.audit.answers import Answer, Role
 from pdt.audit.formats.exchange import FORMATS, export_tasks, import_votes
 from pdt.audit.formats.plain import write_csv
 from pdt.audit.formats.tasks import Task
 from pdt.audit.store.chain import read_votes
 from pdt.audit.store.database import Database
+from pdt.audit.training import read_training
 from pdt.errors import ContractBroken, UsageError
 from tests.support.audits import invited, small_audit
 
@@ -165,6 +166,37 @@ def test_a_file_of_another_form_is_refused_with_a_remedy(
     (tmp_path / "back").write_text(text)
     with pytest.raises((UsageError, ContractBroken)), database.writing() as session:
         import_votes(session, "Ann", tmp_path / "back", format_)
+
+
+def test_files_that_are_not_there_are_refused(database: Database, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="not a file"), database.writing() as session:
+        import_votes(session, "Ann", tmp_path / "nothing", "csv")
+    with pytest.raises(UsageError, match="not a file"):
+        read_training(tmp_path / "nothing.yaml")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "- text: One.\n  claims: [{claim: A., answer: 'yes', why: So.}]",
+        "- text: One.\n  claims: [{claim: A., answer: 'no', sentence: 1, why: So.}]",
+        "- text: One.\n  claims: [{claim: A., answer: 'yes', sentence: 2, why: So.}]",
+        "- text: One.",
+        "[]",
+        "{",
+    ],
+)
+def test_examples_that_cannot_be_are_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "training.yaml").write_text(text)
+    with pytest.raises((UsageError, ContractBroken), match=r"training\.yaml"):
+        read_training(tmp_path / "training.yaml")
+
+
+def test_the_packaged_round_has_twenty_examples_of_all_answers() -> None:
+    examples = read_training().examples
+    assert len(examples) == 20
+    assert {example.answer for example in examples} == set(Answer)
+    assert read_training().pass_mark == 16
 
 
 def test_a_cell_that_a_spreadsheet_would_run_becomes_text() -> None:

@@ -22,6 +22,7 @@ from pdt.audit.store.chain import head_of, read_votes
 from pdt.audit.store.database import Database
 from pdt.audit.store.people import accept, invite, person_of, sign_in
 from pdt.audit.store.schema import Base, TicketRow, VoteRow
+from pdt.audit.web.app import audit_app
 from pdt.errors import AuditRefused, ContractBroken, UsageError
 from tests.support.audits import (
     KEY,
@@ -34,6 +35,7 @@ from tests.support.audits import (
     team,
 )
 from tests.support.postgres import Postgres, postgres_binaries, running_postgres
+from tests.support.web_server import serving
 
 KINDS = ("sqlite", "postgresql")
 
@@ -256,10 +258,16 @@ def test_a_database_that_goes_away_and_returns_loses_no_counted_vote(postgres: P
     judge_all(database, ann, most=5)
     with database.reading() as session:
         before = head_of(session)
-    postgres.stop()
-    with pytest.raises(DBAPIError):
-        judge_all(database, ann, most=1)
-    postgres.start()
+    with serving(audit_app(database)) as site:
+        assert site.ask("GET", "/sign-in").status == 200
+        postgres.stop()
+        with pytest.raises(DBAPIError):
+            judge_all(database, ann, most=1)
+        away = site.ask("GET", "/sign-in", None, {"accept": "text/html"})
+        assert away.status == 503 and "does not answer" in away.text
+        assert "psycopg" not in away.text and "socket" not in away.text
+        postgres.start()
+        assert site.ask("GET", "/sign-in").status == 200
     assert judge_all(database, ann, most=1) == 1
     with database.reading() as session:
         votes = read_votes(session)

@@ -53,6 +53,8 @@ class Training(Contract):
 
 def read_training(file: Path | None = None) -> Training:
     """The packaged examples, or those of a file of the same form."""
+    if file is not None and not file.is_file():
+        raise UsageError(f"{file} is not a file.\nGive examples like those of {FILE}.")
     if file is None:
         text = (resources.files("pdt.audit") / FILE).read_text(encoding="utf-8")
     else:

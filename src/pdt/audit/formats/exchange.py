@@ -67,6 +67,8 @@ def import_votes(session: Session, name: str, file: Path, format_: str) -> tuple
     A vote that stands with the same answer is passed over, so that a file can be given twice.
     """
     chosen, audit, person = _format(format_), still_open(session), _annotator(session, name)
+    if not file.is_file():
+        raise UsageError(f"{file} is not a file.\nGive the votes as the other tool exported them.")
     text = read_utf8(file, remedy="Give a file in UTF-8.")
     counted = before = 0
     seen: set[str] = set()
