@@ -21,6 +21,7 @@ from pdt.audit.tables import AUDIT, adjudicated_lines, drawn_raw
 from pdt.audit.training import read_training
 from pdt.errors import AuditRefused, UsageError
 from pdt.evaluation.lines.document import HeldOutDocument
+from pdt.evaluation.measures.longform import one_spaced
 from pdt.evaluation.measures.ownership import leakage, owner_recall
 from tests.support.audits import (
     KEY,
@@ -245,6 +246,26 @@ def test_final_rates_are_those_of_the_adjudicated_judgments(database: Database) 
 
 def audit_documents(queue: Queue) -> list[HeldOutDocument]:
     return drawn_raw(queue, small_raw()).documents
+
+
+def test_the_marked_sentence_is_where_a_fact_stands(database: Database) -> None:
+    for person in team(database):
+        judge_all(database, person)
+    with database.writing() as session:
+        audit = closed_form(session, small_raw(), VERDICT)
+    wrote = {(row.condition, row.record_id): row for row in small_raw().written}
+    documents = {one.record_id: one for one in small_raw().documents}
+    found = 0
+    for line in audit.judgments:
+        row, facts = wrote[line.condition, line.record_id], documents[line.record_id].facts
+        assert line.judged.place_KF is not None
+        for lane, places in zip(row.lanes, line.judged.place_KF, strict=True):
+            for fact, place in zip(facts, places, strict=True):
+                text = one_spaced(lane.text)
+                assert (place < 0) == (fact.statement not in text)
+                assert place < 0 or text[place:].startswith(fact.statement)
+                found += place >= 0
+    assert found
 
 
 def test_cannot_tell_counts_against_the_model() -> None:

@@ -31,6 +31,12 @@ class Decision:
     def answer(self) -> Answer:
         return answer_of(self.third or self.first)
 
+    @property
+    def sentence(self) -> int | None:
+        """The sentence that decides: the adjudicator's, else the first that either marked."""
+        votes = (self.first, self.second) if self.third is None else (self.third,)
+        return min((v.sentence for v in votes if v.sentence is not None), default=None)
+
 
 @dataclass(frozen=True)
 class Missing:

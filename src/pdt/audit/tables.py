@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pdt.audit.answers import Answer
 from pdt.audit.decisions import Decision
 from pdt.audit.plan import DrawnDocument, drawn_facts
-from pdt.audit.queue import Claim, Queue
+from pdt.audit.queue import AuditText, Claim, Queue
 from pdt.evaluation.lines.document import HeldOutDocument, HeldOutFact
 from pdt.evaluation.lines.judgments import Judgment, LaneFacts
 from pdt.evaluation.lines.raw import Raw
@@ -25,7 +25,7 @@ AUDIT = "audit"
 def drawn_raw(queue: Queue, raw: Raw) -> Raw:
     """A verdict's lines as if it had been run on the sample alone: documents, texts, judgments."""
     drawn = {row.record_id: row for row in queue.plan.documents}
-    documents = {document.record_id: document for document in raw.documents}
+    documents, answered = {one.record_id: one for one in raw.documents}, raw.answered()
 
     def kept(row: Written | Judgment) -> bool:
         return row.record_id in drawn and row.condition in queue.plan.conditions
@@ -43,9 +43,7 @@ def drawn_raw(queue: Queue, raw: Raw) -> Raw:
         judgments=[
             row.model_copy(
                 update={
-                    "judged": _columns(
-                        row.judged, drawn_facts(documents[row.record_id], drawn[row.record_id])
-                    )
+                    "judged": _columns(row.judged, drawn_facts(answered(row), drawn[row.record_id]))
                 }
             )
             for row in raw.judgments
@@ -58,45 +56,58 @@ def adjudicated_lines(
     queue: Queue, decisions: Mapping[int, Decision], sample: Raw
 ) -> list[Judgment]:
     """One line a condition and document of the sample."""
-    said: dict[tuple[str, str, int, str, Claim], Answer] = {}
+    said: dict[tuple[str, str, int, str, Claim], tuple[Answer, int]] = {}
     for item in queue.items:
-        text = queue.texts[item.text]
+        text, decision = queue.texts[item.text], decisions[item.number]
         key = (text.condition, text.record_id, text.lane, item.fact_id, item.claim)
-        said[key] = decisions[item.number].answer
+        said[key] = decision.answer, _place(text, decision)
     answered = sample.answered()
-    lines = []
-    for row in sample.written:
-        document = answered(row)
+    return [
+        Judgment(
+            screen=AUDIT,
+            condition=row.condition,
+            record_id=row.record_id,
+            judged=_lane_facts(row, answered(row), said),
+        )
+        for row in sample.written
+    ]
 
-        def answers(claim: Claim, row: Written = row) -> list[list[Answer]]:
-            return [
-                [
-                    said[row.condition, row.record_id, lane, fact.id, claim]
-                    for lane in range(len(row.lanes))
-                ]
-                for fact in answered(row).facts
+
+def _lane_facts(
+    row: Written,
+    document: HeldOutDocument,
+    said: Mapping[tuple[str, str, int, str, Claim], tuple[Answer, int]],
+) -> LaneFacts:
+    lanes = range(len(row.lanes))
+
+    def cells(claim: Claim) -> list[list[tuple[Answer, int]]]:
+        return [
+            [said[row.condition, row.record_id, lane, fact.id, claim] for lane in lanes]
+            for fact in document.facts
+        ]
+
+    stated, false = cells(Claim.STATEMENT), cells(Claim.HARD_NEGATIVE)
+    against = (Answer.YES, Answer.CANNOT_TELL)
+    return LaneFacts.of_facts(
+        stated_FK=[[answer is Answer.YES for answer, _ in fact] for fact in stated],
+        mentioned_FK=[
+            [
+                answer is Answer.YES or (answer in against and not may_mention(row, lane, fact))
+                for lane, (answer, _) in enumerate(found)
             ]
+            for fact, found in zip(document.facts, stated, strict=True)
+        ],
+        hard_negative_FK=[[answer in against for answer, _ in fact] for fact in false],
+        altered_FK=[[answer is Answer.CONTRADICTED for answer, _ in fact] for fact in stated],
+        place_FK=[[place for _, place in fact] for fact in stated],
+    )
 
-        stated, false = answers(Claim.STATEMENT), answers(Claim.HARD_NEGATIVE)
-        judged = LaneFacts.of_facts(
-            stated_FK=[[cell is Answer.YES for cell in fact] for fact in stated],
-            mentioned_FK=[
-                [
-                    cell is Answer.YES
-                    or (cell is Answer.CANNOT_TELL and not may_mention(row, lane, fact))
-                    for lane, cell in enumerate(cells)
-                ]
-                for fact, cells in zip(document.facts, stated, strict=True)
-            ],
-            hard_negative_FK=[
-                [cell in (Answer.YES, Answer.CANNOT_TELL) for cell in fact] for fact in false
-            ],
-            altered_FK=[[cell is Answer.CONTRADICTED for cell in fact] for fact in stated],
-        )
-        lines.append(
-            Judgment(screen=AUDIT, condition=row.condition, record_id=row.record_id, judged=judged)
-        )
-    return lines
+
+def _place(text: AuditText, decision: Decision) -> int:
+    """Where the sentence begins that people marked as stating the claim; -1 where none does."""
+    if decision.answer is not Answer.YES or decision.sentence is None:
+        return -1
+    return sum(len(sentence) + 1 for sentence in text.sentences[: decision.sentence])
 
 
 def may_mention(row: Written, lane: int, fact: HeldOutFact) -> bool:

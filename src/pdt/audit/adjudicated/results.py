@@ -123,17 +123,17 @@ def differences(
 ) -> Iterator[Difference]:
     """Every item on which people and the verdict's screen differ."""
     sample = drawn_raw(audit.queue, raw)
-    facts = {d.record_id: [fact.id for fact in d.facts] for d in sample.documents}
+    answered = sample.answered()
     said = {
-        (row.condition, row.record_id): row.judged
+        (row.condition, row.record_id): (row.judged, [fact.id for fact in answered(row).facts])
         for row in sample.judgments
         if row.screen == results.settings.screen
     }
     for item in audit.queue.items:
         text = audit.queue.texts[item.text]
-        judged = said[text.condition, text.record_id]
+        judged, facts = said[text.condition, text.record_id]
         table = judged.mentioned_KF if item.claim is Claim.STATEMENT else judged.hard_negative_KF
-        found = bool(table[text.lane][facts[text.record_id].index(item.fact_id)])
+        found = bool(table[text.lane][facts.index(item.fact_id)])
         people = decisions[item.number].answer
         if found != (people is Answer.YES):
             yield Difference(
