@@ -85,11 +85,11 @@ def page_of(place: str) -> str | None:
 
 
 def reference_pages() -> dict[str, str]:
-    """Page and module of every module with something to tell."""
+    """Page and module of every module; a script in a folder that is no package has none."""
     pages = {}
     for path in sorted((ROOT / "src" / "pdt").rglob("*.py")):
         inside = path.relative_to(ROOT / "src").with_suffix("").as_posix()
         inside = inside.removesuffix("/__init__")
-        if not inside.endswith("__main__"):
+        if not inside.endswith("__main__") and (path.parent / "__init__.py").is_file():
             pages[f"reference/{inside}.md"] = inside.replace("/", ".")
     return pages

@@ -8,8 +8,8 @@ from pdt.chronicle.meter import Meter
 from pdt.chronicle.tokenizer import WordTokenizer, build_tokenizer
 from pdt.terms import Split
 
-DOCUMENTS = 1500
-"""Of each split; far more than it takes to meet every word."""
+DOCUMENTS = 500
+"""Of each split; twice what it takes to meet every word."""
 NANO = (
     (f"bits={list(range(1, MOST_BITS + 1))}",),
     (f"bits={list(range(1, MOST_BITS))}", "coins=2", "cue_first=true"),
