@@ -1,12 +1,16 @@
 """The server as its clients meet it: the official SDK, plain requests, and people who go away."""
 
+import socket
 import threading
 from collections.abc import Iterator
 from typing import Any
 
 import openai
 import pytest
+from typer.testing import CliRunner
 
+from pdt.cli import app
+from pdt.errors import UsageError
 from pdt.generation.events import Done
 from pdt.generation.replay import differences, replay
 from pdt.generation.settings import GenerationSettings
@@ -178,7 +182,11 @@ def test_an_unknown_model_is_404_and_the_known_one_is_listed(client: openai.Open
 def test_a_source_that_is_too_long_or_holds_control_tokens_is_refused(
     client: openai.OpenAI,
 ) -> None:
-    for source, says in (("word " * 3000, "limit is 128"), ("an <end> inside", "control")):
+    for source, says in (
+        ("word " * 3000, "reads 128 tokens"),
+        ("word " * 500, "limit is 128"),
+        ("an <end> inside", "control"),
+    ):
         with pytest.raises(openai.BadRequestError, match=says):
             client.responses.create(model="tiny", instructions=source, input=REQUEST)
 
@@ -200,11 +208,11 @@ def test_many_at_once_each_read_what_they_would_read_alone(
         {
             "source": SOURCE,
             "request": REQUEST,
-            "settings": {"max_tokens": 20 + 9 * i, "temperature": 0.7 * (i % 2), "seed": i},
+            "settings": {"max_tokens": 8 + 5 * i, "temperature": 0.7 * (i % 2), "seed": i},
             "interventions": ["swap-plans:0,2"] if i % 3 == 0 else [],
             "stream": True,
         }
-        for i in range(10)
+        for i in range(7)
     ]
     said: dict[int, list[dict[str, Any]]] = {}
 
@@ -375,3 +383,19 @@ def test_the_server_counts_and_says_whether_it_is_ready(site: tuple[Site, Engine
     text = here.ask("GET", "/metrics").text
     assert 'pdt_documents_total{status="done"}' in text
     assert "pdt_first_token_seconds_bucket" in text
+
+
+def test_the_command_refuses_before_it_loads_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PDT_API_KEY", raising=False)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = str(taken.getsockname()[1])
+        for arguments, says in (
+            (["--host", "0.0.0.0"], "no API key is set"),
+            (["--port", port], "cannot be listened on"),
+            (["--set", "documents=0"], "documents cannot be"),
+            (["--key-file", "/nowhere"], "is not a file"),
+        ):
+            result = CliRunner().invoke(app, ["serve", *arguments])
+            assert isinstance(result.exception, UsageError), result.output
+            assert says in str(result.exception)

@@ -9,7 +9,11 @@ from pdt.generation.settings import GenerationSettings
 from pdt.generation.writer import Writer
 from pdt.serve.limits import Limits
 from pdt.serve.writing import Asked, Writing, parse_all
+from pdt.sources.own_text import markdown_text
 from pdt.web.refusals import Refusal
+
+LONGEST_TOKEN = 40
+"""Characters; no prose has tokens that long on average."""
 
 
 def check_asked(asked: Asked, limits: Limits, *, fixed_order: bool) -> None:
@@ -35,6 +39,26 @@ def check_asked(asked: Asked, limits: Limits, *, fixed_order: bool) -> None:
                 "have been told. Use /v1/pdt/generations, or swap from block 0.",
                 param="pdt.interventions",
             )
+
+
+def source_as_read(writer: Writer, source: str) -> str:
+    """A client's text as `pdt generate` reads a file's: headings and paragraphs of Markdown.
+
+    One that no prompt can hold is refused before anything looks through it.
+    """
+    most = LONGEST_TOKEN * writer.model.config.planner.max_prompt_tokens
+    if len(source) > most or source.count("<!--") > 500:
+        raise Refusal(
+            400,
+            f"The source has {len(source)} characters; the model reads "
+            f"{writer.model.config.planner.max_prompt_tokens} tokens. The limit is never met by "
+            "cutting: give a shorter source.",
+            param="source",
+        )
+    text = markdown_text(source)
+    if not text:
+        raise Refusal(400, "The source holds no paragraph of prose.", param="source")
+    return text
 
 
 def begin(writer: Writer, writing: Writing, parent: Writing | None = None) -> None:

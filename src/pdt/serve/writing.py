@@ -9,8 +9,9 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from pdt.generation.events import Done, as_json
+from pdt.generation.events import Done, PlanReady, as_json
 from pdt.generation.events import Event as GenerationEvent
+from pdt.generation.in_range import signs_out_of_range
 from pdt.generation.interventions import Intervention, parse_intervention
 from pdt.generation.loop import Generation
 from pdt.generation.settings import GenerationSettings
@@ -93,6 +94,19 @@ class Writing:
     """Put in by the connections, taken out by the engine at a barrier."""
     late: bool = False
     """The time limit ended it. Set by the engine."""
+    _signs: list[str] | None = None
+
+    def signs(self) -> list[str]:
+        """Signs that the text is none the model can write about, as `pdt generate` tells them."""
+        if self.done is None or self.generation is None:
+            return []
+        if self._signs is not None:
+            return self._signs
+        own = [e for e in self.log.entries if isinstance(e, PlanReady)]
+        config, tokens = self.generation.model.config, len(self.generation.prompts[0])
+        result = self.done.documents[0]
+        self._signs = signs_out_of_range(config, self.asked.source, tokens, result, own)
+        return self._signs
 
     @property
     def ended(self) -> bool:
@@ -119,6 +133,7 @@ class Writing:
         }
         if self.done is not None:
             body |= {key: value for key, value in as_json(self.done).items() if key != "event"}
+            body["signs_out_of_range"] = self.signs()
         return body
 
 

@@ -8,7 +8,7 @@ from fastapi import Request
 from pdt.generation.writer import Writer
 from pdt.serve.engine import Engine
 from pdt.serve.places import RETRY
-from pdt.serve.prepare import begin, check_asked, room_for
+from pdt.serve.prepare import begin, check_asked, room_for, source_as_read
 from pdt.serve.sse import PULSE
 from pdt.serve.writing import Asked, Event, Writing
 from pdt.web.refusals import Refusal
@@ -60,10 +60,11 @@ async def admit(
 
     def read() -> Writing:
         settings = asked.settings
+        source = asked.source if parent else source_as_read(writer, asked.source)
         if fill:
-            room = room_for(writer, asked.source, asked.request, settings)
+            room = room_for(writer, source, asked.request, settings)
             settings = settings.model_copy(update={"max_tokens": room})
-        whole = Asked(asked.source, asked.request, settings, asked.interventions, asked.branch_of)
+        whole = Asked(source, asked.request, settings, asked.interventions, asked.branch_of)
         writing = Writing(whole, holder, pause_at=pause)
         begin(writer, writing, parent)
         return writing

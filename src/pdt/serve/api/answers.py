@@ -47,4 +47,5 @@ def pdt_object(writing: Writing) -> dict[str, Any]:
         "generation": writing.id,
         "lane_at_position": None if done is None else done.documents[0].lane_at_position,
         "late": writing.late,
+        "signs_out_of_range": writing.signs(),
     }

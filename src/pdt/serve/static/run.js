@@ -1,5 +1,5 @@
 // One run: its events become columns, barriers and numbers; its buttons become requests.
-import { act, follow, plan } from "./api.js";
+import { act, follow, plan, show } from "./api.js";
 import { cells, Columns, readersOf } from "./columns.js";
 import { Hand } from "./hand.js";
 import { Source } from "./sentences.js";
@@ -149,6 +149,13 @@ async function describe() {
   columns.plan(state.valid, state.words);
 }
 
+async function signs() {
+  const found = (await show(id)).signs_out_of_range;
+  if (!found?.length) return;
+  $("signs").textContent = `This may be none of the texts the model can write about: ${found.join("; ")}.`;
+  $("signs").hidden = false;
+}
+
 function showEdits(texts) {
   state.edits.push(...texts);
   $("edits").hidden = !state.edits.length;
@@ -193,6 +200,7 @@ function take(event) {
       break;
     case "done":
       ledger(event);
+      signs().catch(() => {});
       break;
     case "failed":
       trouble(event.message);

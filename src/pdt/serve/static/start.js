@@ -52,6 +52,18 @@ document.getElementById("example").addEventListener("click", (event) =>
   }),
 );
 
+// Headings, paragraphs and list items of a page; it is parsed and never shown or run.
+function proseOf(page) {
+  const parts = new DOMParser().parseFromString(page, "text/html").querySelectorAll("h1,h2,h3,h4,h5,h6,p,li,blockquote");
+  return [...parts]
+    .map((part) => {
+      const text = part.textContent.trim().replace(/\s+/g, " ");
+      return text && /^H\d$/.test(part.tagName) ? `${"#".repeat(part.tagName[1])} ${text}` : text;
+    })
+    .filter(Boolean)
+    .join("\n\n");
+}
+
 source.addEventListener("dragover", (event) => {
   event.preventDefault();
   source.classList.add("over");
@@ -66,5 +78,5 @@ source.addEventListener("drop", async (event) => {
   const text = await file.text();
   if (text.includes("\u0000") || text.includes("\ufffd")) return say(`${file.name} is not a UTF-8 text.`);
   say(null);
-  source.value = text;
+  source.value = /\.html?$/i.test(file.name) ? proseOf(text) : text;
 });
