@@ -1,5 +1,6 @@
 """A GGUF file of each family, written as llama.cpp lays it out, is the Hugging Face decoder."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,8 @@ import numpy
 import pytest
 import torch
 
-from pdt.errors import TrunkRefused
+import pdt
+from pdt.errors import TrunkRefused, UsageError
 from pdt.model.weights import GGUFFile, HuggingFaceDirectory, expected_tensors
 from tests.support.families import make_plain, save_plain
 
@@ -102,3 +104,52 @@ def test_a_gguf_that_cannot_be_split_is_refused_by_name(
     directory = HuggingFaceDirectory(save_plain(make_plain("llama, tied"), tmp_path / "trunk"))
     with pytest.raises(TrunkRefused, match=says):
         GGUFFile(write_gguf(tmp_path / "trunk.gguf", directory, **extra))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: b"",
+        lambda data: b"GGML" + data[4:],
+        lambda data: data[:4] + (1).to_bytes(4, "little") + data[8:],
+        lambda data: data[:8] + (2**60).to_bytes(8, "little") + data[16:],
+        lambda data: data[:24] + (2**50).to_bytes(8, "little") + data[32:],
+        lambda data: data[:90],
+        lambda data: data[:-1],
+    ],
+    ids=["empty", "magic", "version", "tensors", "length", "cut header", "cut data"],
+)
+def test_a_damaged_gguf_is_refused_and_takes_no_memory(
+    tmp_path: Path, damage: Callable[[bytes], bytes]
+) -> None:
+    source = HuggingFaceDirectory(save_plain(make_plain("llama, tied"), tmp_path / "hf"))
+    path = write_gguf(tmp_path / "model.gguf", source)
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(TrunkRefused, match="not a whole GGUF file"):
+        GGUFFile(path)
+
+
+def test_an_expanded_trunk_is_kept_and_used_only_while_its_digest_fits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PDT_CACHE", str(tmp_path / "cache"))
+    source = HuggingFaceDirectory(save_plain(make_plain("llama, tied"), tmp_path / "hf"))
+    path = write_gguf(tmp_path / "model.gguf", source)
+    model = pdt.from_trunk(str(path), preset="tiny")
+    pdt.save_model(model, tmp_path / "model")
+    first = pdt.load_model(tmp_path / "model")
+    (kept,) = (tmp_path / "cache/trunks").iterdir()
+    path.rename(tmp_path / "moved.gguf")
+    second = pdt.load_model(tmp_path / "model")
+    for (name, ours), theirs in zip(
+        first.state_dict().items(), second.state_dict().values(), strict=True
+    ):
+        assert torch.equal(ours, theirs), name
+    data = bytearray(kept.read_bytes())
+    data[-3] ^= 1
+    kept.write_bytes(data)
+    with pytest.raises(UsageError, match="no file, no directory"):
+        pdt.load_model(tmp_path / "model")
+    assert not kept.exists()
+    (tmp_path / "moved.gguf").rename(path)
+    pdt.load_model(tmp_path / "model")

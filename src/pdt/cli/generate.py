@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pdt.cli.options import AsJson
+from pdt.cli.options import AsJson, busy
 from pdt.errors import PdtError, UsageError
 from pdt.model.names import as_written
 from pdt.sources.own_text import own_text
@@ -95,7 +95,8 @@ def generate(
     settings = settings_from(
         overrides or (), max_tokens=max_tokens, temperature=temperature, seed=seed
     )
-    writer = Writer.load(model, trunk=trunk)
+    with busy(f"opening {model}"):
+        writer = Writer.load(model, trunk=trunk)
     if (said := remark(writer.model, writer.tokenizer, text)) is not None:
         print(f"Note: {said}", file=sys.stderr)
     stop = threading.Event()
@@ -203,6 +204,12 @@ def finish(
             print_ledger(done, Console(stderr=True))
     sys.stdout.flush()
     troubles = [f"lane {lane} {what}" for lane, what in enumerate(done.ledger.troubles[0]) if what]
+    troubles += [
+        f"lane {lane} was planned without a node and had its likeliest one"
+        for row in done.ledger.without_nodes[:1]
+        for lane, none in enumerate(row)
+        if none
+    ]
     if troubles:
         print(f"Note: {', '.join(troubles)}.", file=sys.stderr)
     if trace is not None:  # after the text, which must not be lost with it

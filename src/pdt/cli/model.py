@@ -31,6 +31,7 @@ def init(
 ) -> None:
     """Split a pretrained decoder into an untrained model: it computes what the decoder computes."""
     from pdt.model.build import absolute_source, config_for, from_trunk, random_model
+    from pdt.model.kept_trunk import keep_trunk
     from pdt.model.store import save_model
     from pdt.model.weights import open_weights
     from pdt.provenance import refuse_existing
@@ -55,6 +56,7 @@ def init(
         if find_tokenizer(tree.records.tokenizer) is not None:
             model.tokenizer = load_tokenizer(tree.records.tokenizer)
     save_model(model, out, with_trunk=with_trunk)
+    keep_trunk(model)
     print(out)
 
 

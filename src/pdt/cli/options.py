@@ -1,5 +1,7 @@
 """The flags that commands share, and how they become a configuration."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -21,6 +23,19 @@ Revision = Annotated[str | None, typer.Option("--revision", help="The hub commit
 Seed = Annotated[
     int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed of every random draw.")
 ]
+
+
+@contextmanager
+def busy(what: str) -> Iterator[None]:
+    """A spinner on a terminal while something takes its time."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(what):
+        yield
 
 
 def chosen(preset: str, file: Path | None, overrides: list[str] | None) -> PdtConfig:

@@ -17,7 +17,7 @@ from pdt.cli.generate import (
     finish,
     show,
 )
-from pdt.cli.options import AsJson
+from pdt.cli.options import AsJson, busy
 from pdt.errors import PdtError
 
 app = typer.Typer(help="Show, draw, replay and continue saved generations.", no_args_is_help=True)
@@ -72,7 +72,8 @@ def draw_trace(
     from pdt.provenance import atomic_path
 
     trace = load_trace(file)
-    writer = Writer.load(model, trunk=trunk)
+    with busy(f"opening {model}"):
+        writer = Writer.load(model, trunk=trunk)
     check_model(writer.model, trace)
     picture = draw_picture(trace, document, writer.tokenizer, mark or ())
     with atomic_path(svg) as partial:
@@ -88,7 +89,8 @@ def replay_trace(file: File, model: ModelDirectory, trunk: Trunk = None) -> None
     from pdt.generation.writer import Writer
 
     trace = load_trace(file)
-    writer = Writer.load(model, trunk=trunk)
+    with busy(f"opening {model}"):
+        writer = Writer.load(model, trunk=trunk)
     generation = replay(writer.model, trace, writer.tokenizer)
     for _ in generation.events():
         pass
@@ -118,7 +120,8 @@ def continue_trace(
     check_new_file(trace, "--trace")
     edits = [parse_intervention(spec) for spec in intervene or ()]
     saved = load_trace(file)
-    writer = Writer.load(model, trunk=trunk)
+    with busy(f"opening {model}"):
+        writer = Writer.load(model, trunk=trunk)
     generation = continue_from(writer.model, saved, block, edits, writer.tokenizer)
     stop = threading.Event()
     generation.should_stop = stop.is_set

@@ -19,7 +19,6 @@ from typing import Any
 import torch
 from safetensors import safe_open
 from torch import Tensor
-from torch.distributed.tensor import DTensor, Shard
 
 _NAMES = {
     torch.float32: "F32",
@@ -43,8 +42,11 @@ class Piece:
 
     @classmethod
     def of(cls, tensor: Tensor) -> "Piece":
-        if not isinstance(tensor, DTensor):
+        if not hasattr(tensor, "placements"):  # asked so, for DTensor takes long to be loaded
             return cls(tensor.shape, 0, 0, tensor.detach(), shared=True)
+        from torch.distributed.tensor import DTensor, Shard
+
+        assert isinstance(tensor, DTensor)
         (placement,) = tensor.placements
         assert isinstance(placement, Shard)
         mesh, size = tensor.device_mesh, tensor.shape[placement.dim]
@@ -110,6 +112,8 @@ def read_rows(path: Path, wanted: Mapping[str, Tensor]) -> dict[str, Tensor]:
                 continue
             stop = piece.start + piece.rows.shape[piece.axis]
             rows = file.get_slice(name)[(slice(None),) * piece.axis + (slice(piece.start, stop),)]
+            from torch.distributed.tensor import DTensor
+
             assert isinstance(like, DTensor)
             found[name] = DTensor.from_local(
                 rows.to(like.device),

@@ -6,9 +6,11 @@ memory. What lies on disk is read off the headers of its files.
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
+from torch.overrides import TorchFunctionMode
 
 from pdt.config import PdtConfig
 from pdt.errors import CorruptFile
@@ -17,6 +19,7 @@ from pdt.model.pdt import ParallelDecoder
 Shapes = dict[str, tuple[int, ...]]
 _FLOATS = ("F32", "F16", "BF16")
 _SHOWN = 8
+_DRAWS = ("normal_", "uniform_", "kaiming_uniform_", "xavier_uniform_", "trunc_normal_")
 
 
 def stored_shapes(path: Path, prefix: str = "") -> Shapes:
@@ -67,11 +70,20 @@ def check_sizes(
 def _expected(config: PdtConfig, where: Path) -> Shapes:
     """The tensors of a model of this configuration, named without any memory for them."""
     try:
-        with torch.device("meta"):
+        with torch.device("meta"), _NoDraws():
             model = ParallelDecoder(config)
     except (RuntimeError, TypeError, OverflowError) as error:
         raise _refusal(where, [f"  {str(error).splitlines()[0]}"]) from error
     return {name: tuple(value.shape) for name, value in model.state_dict().items()}
+
+
+class _NoDraws(TorchFunctionMode):
+    """Nothing is drawn: for tensors without memory that alone would load a compiler."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if getattr(func, "__name__", "") in _DRAWS:
+            return args[0] if args else kwargs["tensor"]
+        return func(*args, **(kwargs or {}))
 
 
 def _refusal(where: Path, problems: list[str]) -> CorruptFile:

@@ -25,6 +25,7 @@ from pdt.binding import refuse_other
 from pdt.config import PdtConfig, validate_config
 from pdt.errors import BindingMismatch, CorruptFile, UsageError
 from pdt.model.build import absolute_source, check_shape, fill_trunk
+from pdt.model.kept_trunk import keep_trunk, read_kept
 from pdt.model.names import model_directory
 from pdt.model.pdt import ParallelDecoder
 from pdt.model.pieces import write_tensors
@@ -120,11 +121,14 @@ def load_model(
     if expect is not None:
         check_binding(config, expect, directory)
     packed = _packed_trunk(directory, trunk, identity)
-    source = _open_source(config, trunk, identity) if packed is None else None
+    kept = read_kept(identity) if packed is None and trunk is None else None
+    source = _open_source(config, trunk, identity) if packed is None and kept is None else None
     stored = stored_shapes(directory / LANES) | stored_shapes(directory / COORDINATION)
     if packed is not None:
         stored |= stored_shapes(packed, "trunk.")
-    check_sizes(config, stored, directory, with_trunk=packed is not None)
+    if kept is not None:
+        stored |= {f"trunk.{name}": tuple(value.shape) for name, value in kept.items()}
+    check_sizes(config, stored, directory, with_trunk=source is None)
     model = ParallelDecoder(config).to(dtype)
     state = _load(directory / LANES) | _load(directory / COORDINATION)
     if packed is not None:
@@ -132,12 +136,16 @@ def load_model(
         digest = tensors_digest((n, shared[f"trunk.{n}"]) for n, _ in model.trunk.shared())
         model.trunk_identity = TrunkIdentity(identity.source, identity.revision, digest)
         state |= shared
+    elif kept is not None:
+        model.trunk_identity = identity
+        state |= {f"trunk.{name}": value for name, value in kept.items()}
     else:
         assert source is not None
         model.trunk_identity = fill_trunk(model, *source)
         state |= {f"trunk.{name}": parameter.data for name, parameter in model.trunk.shared()}
     _check_trunk(directory, identity, model.trunk_identity)
     model.load_state_dict(state)
+    keep_trunk(model)
     if (directory / TOKENIZER).exists():
         eos = config.records.tokenizer.eos
         model.tokenizer = StudentTokenizer.from_file(directory / TOKENIZER, eos=eos)

@@ -18,6 +18,7 @@ from torch import Tensor
 from pdt.config import TrunkShape
 from pdt.errors import TrunkRefused, UsageError
 from pdt.model.families import shape_from_gguf, shape_from_hf
+from pdt.model.gguf_header import GGUFHeader, StoredTensor
 from pdt.model.tokenizer import TrunkTokenizer, tokenizer_from_gguf, tokenizer_from_hf
 from pdt.provenance import read_json_object
 from pdt.terms import TrunkFamily
@@ -122,33 +123,44 @@ class GGUFFile:
 
     def __init__(self, path: Path) -> None:
         try:
-            import gguf
+            from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
+            from gguf.quants import dequantize
         except ImportError as error:
             raise UsageError("Reading GGUF needs an extra: pip install 'pdt[gguf]'.") from error
         self.where = str(path)
         try:
-            reader = gguf.GGUFReader(path)
-            fields = {name: field.contents() for name, field in reader.fields.items()}
-        except Exception as error:
-            # The reader maps the file and raises whatever the broken bytes lead to.
-            raise TrunkRefused(
-                f"{path} is not a whole GGUF file: {error}.\nTake it again."
-            ) from error
-        self.fields: dict[str, Any] = fields
-        self._dequantize = gguf.quants.dequantize
-        self._tensors = {tensor.name: tensor for tensor in reader.tensors}
-        shapes = {name: tuple(int(n) for n in t.shape[::-1]) for name, t in self._tensors.items()}
-        self.shape = shape_from_gguf(fields, shapes, self.where)
+            self._header = GGUFHeader(path)
+        except (OSError, ValueError) as error:
+            raise self._not_whole(error) from error
+        self.fields = self._header.fields
+        self._sizes = {int(kind): size for kind, size in GGML_QUANT_SIZES.items()}
+        self._expand = lambda rows, kind: dequantize(rows, GGMLQuantizationType(kind))
+        shapes = {name: tensor.shape for name, tensor in self._header.tensors.items()}
+        self.shape = shape_from_gguf(self.fields, shapes, self.where)
         stored = {_hf_name(name): shape for name, shape in shapes.items()}
         _check_complete(self.shape, stored, self.where)
         self._gguf_name = {_hf_name(name): name for name in shapes}
+        for tensor in self._header.tensors.values():  # nothing is loaded by half
+            self._rows(tensor)
 
     def tensor(self, name: str) -> Tensor:
-        stored = self._tensors[self._gguf_name[name]]
-        value = torch.from_numpy(self._dequantize(stored.data, stored.tensor_type).copy()).float()
+        stored = self._header.tensors[self._gguf_name[name]]
+        expanded = self._expand(self._rows(stored), stored.kind)
+        value = torch.from_numpy(expanded.copy()).float().reshape(stored.shape)
         if self.shape.family is TrunkFamily.LLAMA and re.search(r"\.[qk]_proj\.weight$", name):
             value = _half_split(value, self.shape.head_width)
         return value
+
+    def _rows(self, tensor: StoredTensor) -> Any:
+        try:
+            if tensor.kind not in self._sizes:
+                raise ValueError(f"a tensor has the unknown type {tensor.kind}")
+            return self._header.rows(tensor, *self._sizes[tensor.kind])
+        except ValueError as error:
+            raise self._not_whole(error) from error
+
+    def _not_whole(self, error: Exception) -> TrunkRefused:
+        return TrunkRefused(f"{self.where} is not a whole GGUF file: {error}.\nTake it again.")
 
     def tokenizer(self) -> TrunkTokenizer | None:
         if "tokenizer.ggml.model" not in self.fields:
