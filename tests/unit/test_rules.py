@@ -67,6 +67,11 @@ MUTATIONS: dict[str, Callable[[Json], object]] = {
     ),
     "fact_section_spread": lambda d: [s.update(path=["Siege"]) for s in d["article"]["sections"]],
     "negative_alters": lambda d: facts(d)[0]["hard_negative"].update(original="1999"),
+    "negative_alters_words": lambda d: facts(d)[0]["hard_negative"].update(
+        original=facts(d)[0]["statement"],
+        replacement="Nobody came.",
+        statement="Nobody came.",
+    ),
     "negative_not_in_source": lambda d: d["article"]["sections"][0]["paragraphs"][0].update(
         text=d["article"]["sections"][0]["paragraphs"][0]["text"]
         + " Some say it was fought in 1421."

@@ -82,8 +82,8 @@ class RecordsConfig(Strict):
     """From a taught document to a training record. Paper: §4."""
 
     limits: ContractLimits
-    note_delay_blocks: Count
-    """Δ: a note of block b is first readable in block b+Δ."""
+    note_delay_blocks: Annotated[int, Field(ge=1, le=1)]
+    """Δ: a note of block b is first readable in block b+Δ. The bus has no other delay than 1."""
     tokenizer: TokenizerConfig
     encoder: EncoderConfig
     node_text: NodeText

@@ -63,5 +63,6 @@ def remark(model: ParallelDecoder, tokenizer: StudentTokenizer, source: str) -> 
 def _lanes_differ(model: ParallelDecoder) -> bool:
     if model.config.lanes.count == 1:
         return True
-    banks = (bank for layer in model.lane_layers for bank in layer.decoder.parameters())
+    ends = (model.lane_layers[0], model.lane_layers[-1])  # whoever trains, trains them all
+    banks = (bank for layer in ends for bank in layer.decoder.parameters())
     return any(not torch.equal(bank[0], bank[1]) for bank in banks)

@@ -34,6 +34,8 @@ class Ledger:
     """Of the whole process, weights included."""
     seconds: dict[str, float] = field(default_factory=dict)
     """plan, prefill, decode, sample, barrier, total."""
+    without_nodes: list[list[bool]] = field(default_factory=list)
+    """By document and lane: the planner gave it no valid node, and its likeliest was taken."""
     troubles: list[list[str | None]] = field(default_factory=list)
     """By document and lane: what is wrong with its text, such as `repeats itself`; None if not."""
     first_token_seconds: list[list[float]] = field(default_factory=list)

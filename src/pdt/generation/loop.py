@@ -138,7 +138,9 @@ class Generation:
             prompt = self.read or self.model.read_prompt(tokens_BT, lengths)
         with self.ledger.timed("plan"):
             if self.plans is None:
-                self.plans = self.model.plan(prompt)
+                planned = self.model.plan(prompt)
+                self.ledger.without_nodes = (~planned.valid_BKN.any(-1)).tolist()
+                self.plans = planned.with_a_node()
             plans = self._edited_plans(0)
         with self.ledger.timed("prefill"):
             frontier = self.model.open_lanes(prompt, plans, suffix_tokens=self.settings.max_tokens)

@@ -4,7 +4,7 @@ Paper: §3.2, Eq. 2.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
@@ -40,6 +40,14 @@ class PlanSet:
     def document(self, number: int) -> "PlanSet":
         """The plans of one document, as a batch of one."""
         return self._each(lambda part: part[number : number + 1])
+
+    def with_a_node(self) -> "PlanSet":
+        """Where no node of a lane's plan exists its likeliest one does: no lane writes without."""
+        if self.validity_BKN is None:
+            return self
+        likeliest_BKN = F.one_hot(self.validity_BKN.argmax(-1), self.valid_BKN.shape[-1]).bool()
+        none_BK1 = ~self.valid_BKN.any(-1, keepdim=True)
+        return replace(self, valid_BKN=self.valid_BKN | (likeliest_BKN & none_BK1))
 
     def to(self, device: torch.device) -> "PlanSet":
         return self._each(lambda part: part.to(device))

@@ -1,11 +1,15 @@
 """The rules of Stage A. Paper: §4.2, Stage A."""
 
+import re
 from collections import Counter
 
 from pdt.config import ContractLimits
 from pdt.sources.article import Article
 from pdt.teacher.checks.rules import Failures, shorten
 from pdt.teacher.facts import Fact, FactInventory
+
+LEAST_KEPT = 0.5
+"""Of the words of a statement that its hard negative does not name as altered."""
 
 
 def check_facts(
@@ -86,9 +90,22 @@ def _check_negative(fact: Fact, source: str, found: Failures) -> None:
             "the replacement stands in the negative's statement",
             fact=fact.id,
         )
+    rest = Counter(_words(fact.statement)) - Counter(_words(negative.original))
+    kept = rest & Counter(_words(negative.statement))
+    if kept.total() < LEAST_KEPT * rest.total() or not rest:
+        found.add(
+            "negative_alters_words",
+            f"{kept.total()} of {rest.total()} other words stay",
+            f"at least {LEAST_KEPT:.0%}, so that one thing is false and not the sentence another",
+            fact=fact.id,
+        )
     for false in false_forms(fact, [fact.quote.text]):
         if fold(false) in source:
             found.add("negative_not_in_source", shorten(false), "absent", fact=fact.id)
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", fold(text))
 
 
 def false_forms(fact: Fact, quotes: list[str]) -> list[str]:

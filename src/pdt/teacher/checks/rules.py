@@ -33,6 +33,9 @@ RULES = {
         "§4.2",
         "A hard negative replaces words of its fact's statement by other words.",
     ),
+    "negative_alters_words": Rule(
+        "§4.2", "A hard negative alters an entity, date, quantity or relation, not a sentence."
+    ),
     "negative_not_in_source": Rule("§4.2", "A hard negative is not what the source says."),
     # Stage B: plans and sections
     "lane_count": Rule("§4.2", "There is exactly one plan and one section for each lane."),
