@@ -94,6 +94,9 @@ def test_every_sentence_of_the_page_links_to_its_source_or_is_marked() -> None:
     assert 'id="s0" class="told lane0"' in page
     assert 'class="bad"' in page and "Oslo &amp; Rome are towns." in page
     assert "2 of 3 sentences stand on a source sentence" in page
+    assert 'class="again"' not in page
+    twice = page_of(result("A second one stands.", "A second one stands, as told in the file.", ""))
+    assert twice.count('class="again" title="said before"') == 1
     assert "<td>3 7" in page and "Brief &lt;me&gt;." in page and "<script" not in page
 
 

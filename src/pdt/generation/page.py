@@ -16,6 +16,7 @@ from pdt.sentences.support import (
     paragraphs_of,
     source_sentences,
     support_of,
+    words_told,
 )
 
 
@@ -42,8 +43,9 @@ def render_generated(shown: Generated) -> str:
         if sentence.source is not None
     }
     counts = support_of([section.text for section in shown.result.sections], shown.source)
+    said_before: set[frozenset[str]] = set()
     sections = "".join(
-        _section(place, section.lane, section.text, told[section.lane])
+        _section(place, section.lane, section.text, told[section.lane], said_before)
         for place, section in enumerate(shown.result.sections, start=1)
     )
     meta = (
@@ -67,21 +69,32 @@ def _style() -> str:
     return (resources.files("pdt.generation") / "page.css").read_text(encoding="utf-8")
 
 
-def _section(place: int, lane: int, text: str, told: Sequence[WrittenSentence]) -> str:
+def _section(
+    place: int,
+    lane: int,
+    text: str,
+    told: Sequence[WrittenSentence],
+    said_before: set[frozenset[str]],
+) -> str:
+    """One lane's column; what it says joins what was said before it."""
     sentences = iter(told)
     body = ""
     for paragraph in paragraphs_of(text):
         parts, left = [], paragraph
         while left.strip():
             sentence = next(sentences)
-            parts.append(_sentence(sentence))
+            words = words_told(sentence.text)
+            parts.append(_sentence(sentence, again=words in said_before))
+            said_before.add(words)
             left = left[left.index(sentence.text) + len(sentence.text) :]
         body += f"<p>{' '.join(parts)}</p>"
     return f'<section class="lane{lane}"><h2>{place} · lane {lane}</h2>{body}</section>'
 
 
-def _sentence(sentence: WrittenSentence) -> str:
+def _sentence(sentence: WrittenSentence, *, again: bool) -> str:
     text = escape(sentence.text)
+    if again:
+        text = f'<span class="again" title="said before">{text}</span>'
     if sentence.source is None:
         near = f"nothing in the source bears this out; {sentence.share:.0%} of its words are near"
         return f'<span class="bad" title="{near}">{text}</span>'

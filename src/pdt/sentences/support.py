@@ -111,11 +111,16 @@ class Support:
         return self.repeated / self.sentences if self.sentences else 0.0
 
 
+def words_told(sentence: str) -> frozenset[str]:
+    """What two sentences must share, asides apart, for one of them to be said before."""
+    return said(without_asides(sentence)).words
+
+
 def support_of(sections: Sequence[str], source: str) -> Support:
     """Counted over all sections together."""
     theirs = source_sentences(source)
     written = [sentence for section in sections for sentence in borne_out(section, theirs)]
-    told = Counter(said(without_asides(sentence.text)).words for sentence in written)
+    told = Counter(words_told(sentence.text) for sentence in written)
     return Support(
         sentences=len(written),
         borne_out=sum(sentence.source is not None for sentence in written),
