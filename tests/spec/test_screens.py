@@ -83,6 +83,7 @@ def of_one_fact() -> HeldOutDocument:
         ("The Marham council took a loan of 620 crowns.", True),
         ("The Edwood abbey kept in mind the loan of 620 crowns.", False),
         ("The Edwood abbey took a loan of 621 crowns.", False),
+        ("A loan of 620 crowns was taken by the council on short notice.", False),
     ],
 )
 def test_a_wrong_doer_is_an_error_and_not_only_a_missing_fact(text: str, wrong: bool) -> None:

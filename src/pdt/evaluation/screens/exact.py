@@ -16,7 +16,7 @@ from pdt.evaluation.lines.judgments import LaneFacts
 from pdt.evaluation.measures.longform import one_spaced, sentence_starts
 from pdt.evaluation.screens.screen import ScreenChoice
 
-_PARTY = re.compile(r"\bthe ([A-Z][a-z]+) ([a-z]+)\b", re.IGNORECASE)
+_PARTY = re.compile(r"\b[Tt]he ([A-Z][a-z]+) ([a-z]+)\b")
 """Whoever a text says has acted: the Oldham council."""
 
 
@@ -63,7 +63,7 @@ class _Text:
     def __init__(self, text: str) -> None:
         self.plain = one_spaced(text)
         self._starts = sentence_starts(text)
-        self._parties = {(place, body.casefold()) for place, body in _PARTY.findall(self.plain)}
+        self._parties = set(_PARTY.findall(self.plain))
 
     def sentence_of(self, pattern: re.Pattern[str]) -> int:
         """Where the sentence of the first match begins; -1 without one."""
@@ -86,6 +86,5 @@ class _Text:
 def _stated_by(claim: Claim, place: str, body: str) -> re.Pattern[str]:
     """The claim with this doer; where only the place is wrong, the place must be said."""
     if body == claim.body.casefold():
-        named = replace(claim, place="", body=f"{place} {body}").stated()
-        return named
+        return replace(claim, place="", body=f"{place} {body}").stated()
     return replace(claim, place=place, body=body).stated()
