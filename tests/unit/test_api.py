@@ -82,6 +82,7 @@ def test_white_space_at_the_ends_of_a_source_changes_nothing(writer: pdt.Writer)
     [
         ("a b c " * 10, (1, 2, 3) * 10, "repeats itself"),
         ("word " * 24, (5,) * 24, "repeats itself"),
+        ("x" * 60, (*range(20), *(1, 2, 3) * 6, *range(30, 50)), "repeats itself"),
         ("\n" * 30, tuple(range(30)), "is blank"),
         ("a\n" * 5 + "\n" * 25, tuple(range(30)), "is mostly blank"),
         ("a b c " * 7, (1, 2, 3) * 7, None),

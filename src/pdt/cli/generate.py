@@ -204,12 +204,11 @@ def finish(
             print_ledger(done, Console(stderr=True))
     sys.stdout.flush()
     troubles = [f"lane {lane} {what}" for lane, what in enumerate(done.ledger.troubles[0]) if what]
-    troubles += [
-        f"lane {lane} was planned without a node and had its likeliest one"
-        for row in done.ledger.without_nodes[:1]
-        for lane, none in enumerate(row)
-        if none
-    ]
+    bare = [str(k) for row in done.ledger.without_nodes[:1] for k, none in enumerate(row) if none]
+    if bare:
+        troubles.append(
+            f"planned without a node, and given its likeliest one: lane {', '.join(bare)}"
+        )
     if troubles:
         print(f"Note: {', '.join(troubles)}.", file=sys.stderr)
     if trace is not None:  # after the text, which must not be lost with it

@@ -7,7 +7,8 @@ from pdt.generation.events import Section
 
 LEAST = 24
 """Tokens below which nobody can tell."""
-LONGEST_LOOP, TIMES = 64, 4
+LEAST_LOOP, LONGEST_LOOP, TIMES = 16, 64, 4
+"""Tokens of a loop altogether, the longest that is looked for, and how often it comes round."""
 NGRAM, LEAST_DISTINCT = 4, 0.5
 
 
@@ -24,11 +25,13 @@ def trouble_of(section: Section) -> str | None:
 
 
 def _loops(tokens: tuple[int, ...]) -> bool:
-    """Does it end in one run of tokens, several times over?"""
+    """Does one run of tokens follow itself, several times over, anywhere?"""
     for period in range(1, min(LONGEST_LOOP, len(tokens) // TIMES) + 1):
-        tail = tokens[-max(LEAST, TIMES * period) :]
-        if tail[period:] == tail[:-period]:
-            return True
+        needed, same = max(LEAST_LOOP, TIMES * period) - period, 0
+        for earlier, token in zip(tokens, tokens[period:], strict=False):
+            same = same + 1 if token == earlier else 0
+            if same >= needed:
+                return True
     return False
 
 

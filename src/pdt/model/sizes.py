@@ -70,19 +70,21 @@ def check_sizes(
 def _expected(config: PdtConfig, where: Path) -> Shapes:
     """The tensors of a model of this configuration, named without any memory for them."""
     try:
-        with torch.device("meta"), _NoDraws():
+        with torch.device("meta"), NoDraws():
             model = ParallelDecoder(config)
     except (RuntimeError, TypeError, OverflowError) as error:
         raise _refusal(where, [f"  {str(error).splitlines()[0]}"]) from error
     return {name: tuple(value.shape) for name, value in model.state_dict().items()}
 
 
-class _NoDraws(TorchFunctionMode):
-    """Nothing is drawn: for tensors without memory that alone would load a compiler."""
+class NoDraws(TorchFunctionMode):
+    """Nothing is drawn that a saved value replaces; without memory it would load a compiler too."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if getattr(func, "__name__", "") in _DRAWS:
             return args[0] if args else kwargs["tensor"]
+        if func is torch.arange:
+            kwargs = {"device": "cpu", **(kwargs or {})}
         return func(*args, **(kwargs or {}))
 
 

@@ -29,7 +29,7 @@ from pdt.model.kept_trunk import keep_trunk, read_kept
 from pdt.model.names import model_directory
 from pdt.model.pdt import ParallelDecoder
 from pdt.model.pieces import write_tensors
-from pdt.model.sizes import check_sizes, stored_shapes
+from pdt.model.sizes import NoDraws, check_sizes, stored_shapes
 from pdt.model.tokenizer import TOKENIZER
 from pdt.model.trunk import TrunkIdentity, tensors_digest
 from pdt.model.weights import PretrainedWeights, open_weights
@@ -129,7 +129,8 @@ def load_model(
     if kept is not None:
         stored |= {f"trunk.{name}": tuple(value.shape) for name, value in kept.items()}
     check_sizes(config, stored, directory, with_trunk=source is None)
-    model = ParallelDecoder(config).to(dtype)
+    with NoDraws():  # every value is replaced
+        model = ParallelDecoder(config).to(dtype)
     state = _load(directory / LANES) | _load(directory / COORDINATION)
     if packed is not None:
         shared = _load(packed)
