@@ -182,13 +182,13 @@ def test_an_unknown_model_is_404_and_the_known_one_is_listed(client: openai.Open
 def test_a_source_that_is_too_long_or_holds_control_tokens_is_refused(
     client: openai.OpenAI,
 ) -> None:
-    for source, says in (
-        ("word " * 3000, "reads 128 tokens"),
-        ("word " * 500, "limit is 128"),
-        ("an <end> inside", "control"),
+    for source, request, says in (
+        ("word " * 3000, REQUEST, "reads 128 tokens"),
+        ("word " * 500, REQUEST, "limit is 128"),
+        (SOURCE, "Write <end> of it.", "control token"),
     ):
         with pytest.raises(openai.BadRequestError, match=says):
-            client.responses.create(model="tiny", instructions=source, input=REQUEST)
+            client.responses.create(model="tiny", instructions=source, input=request)
 
 
 def test_a_plain_chat_client_puts_source_and_request_into_one_message(
