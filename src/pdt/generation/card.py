@@ -15,7 +15,7 @@ MOST_PIECES = 2.0
 
 @dataclass(frozen=True)
 class Card:
-    """Read off a model's configuration and weights; `pdt model show` prints it."""
+    """Read off a model's configuration and weights."""
 
     lanes_trained: bool
     """Lanes differ; untrained ones are equal copies of the pretrained layers."""
