@@ -84,7 +84,7 @@ def test_grouped_layers_equal_three_separate_stacks_in_value_and_gradient() -> N
         single.load_state_dict({n: p[lane] for n, p in grouped.state_dict().items()})
     h = torch.randn(2, 3, 5, shape.width, requires_grad=True)
     apart = h.detach().clone().requires_grad_()
-    turn = rotary(shape.rope, shape.head_width, torch.arange(5).expand(2, 5), torch.float32)
+    turn = rotary(shape.rope, shape.head_width, torch.arange(5).expand(2, 1, 5), torch.float32)
     together = grouped(h, turn, SegmentList())
     separate = torch.cat(
         [

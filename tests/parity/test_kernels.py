@@ -39,6 +39,9 @@ FAMILIES = {
 }
 
 
+ONES = torch.ones(3, 6, dtype=torch.bool)
+
+
 def config_of(family: str) -> PdtConfig:
     return load_config("tiny", overrides=FAMILIES[family])
 
@@ -63,6 +66,45 @@ def test_compiled_rounds_equal_the_layers_of_the_model_across_barriers(family: s
     torch.testing.assert_close(compiled, reference, atol=2e-5, rtol=1e-5)
     for ours, theirs in zip(bus.blocks, other.blocks, strict=True):
         assert torch.equal(ours.codes_BKM, theirs.codes_BKM)
+
+
+@pytest.mark.paper("§3.6")
+@pytest.mark.parametrize("family", FAMILIES)
+def test_several_tokens_at_once_are_the_same_bits_as_one_a_round(family: str) -> None:
+    """Lanes that take different numbers, or none; states and caches, through plans and notes."""
+    model = open_model(config_of(family))
+    tokens, lengths = prompts(model, (9, 4, 7))
+    plans = plan_of(model, tokens, lengths)
+    B, K = 3, model.config.lanes.count
+    lanes = lane_tokens(model, B, blocks=3)
+    with torch.no_grad():
+        prompt = model.read_prompt(tokens, lengths)
+        written = model.write_notes(torch.randn(B, K, model.config.trunk.shape.width), ONES[:, :K])
+        notes = model.read_notes(model.empty_bus().commit(0, written), 1)
+        one, several = (model.open_lanes(prompt, plans, suffix_tokens=12) for _ in range(2))
+        single, run = NativeRound(model, one), NativeRound(model, several)
+        expected = torch.cat([single(token, notes) for token in lanes.split(1, dim=2)], dim=2)
+        chosen = torch.Generator().manual_seed(3)
+        found = torch.zeros_like(expected)
+        while several.taken.most < 12 or not several.taken.same:
+            had = torch.tensor(several.taken.counts_BK)
+            counts = torch.randint(0, 5, (B, K), generator=chosen).minimum(12 - had)
+            if not counts.any():
+                continue
+            padded = torch.zeros(B, K, 4, dtype=torch.long)
+            places = [(b, k, t) for b in range(B) for k in range(K) for t in range(counts[b, k])]
+            for b, k, t in places:
+                padded[b, k, t] = lanes[b, k, had[b, k] + t]
+            h = run(padded, notes, counts.tolist())
+            for b, k, t in places:
+                found[b, k, had[b, k] + t] = h[b, k, t]
+    assert torch.equal(found, expected)
+    for ours, theirs in zip(
+        [*one.lower, *one.upper], [*several.lower, *several.upper], strict=True
+    ):
+        for left, right in zip(ours.past, theirs.past, strict=True):
+            assert torch.equal(left.k, right.k)
+            assert torch.equal(left.v, right.v)
 
 
 def test_mixing_compiled_rounds_and_torch_blocks_is_the_same_cache() -> None:

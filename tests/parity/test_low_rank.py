@@ -41,6 +41,7 @@ def as_full(model: ParallelDecoder) -> ParallelDecoder:
     for name, module in model.named_modules():
         if isinstance(module, LowRankLinear):
             change = module.widen.double() @ module.narrow.double()
+            assert isinstance(module.base.weight, torch.Tensor)
             state[f"{name}.weight"] = (module.base.weight.double() + change).float()
     full.load_state_dict(state)
     return full

@@ -18,6 +18,7 @@ from pdt.objective import (
     matching,
     note,
     order,
+    point,
     progress,
     read_out,
     route,
@@ -251,6 +252,23 @@ def check_usage() -> None:
     same(ours - ours.detach(), naive - naive.detach(), written, books)
 
 
+def check_point() -> None:
+    nodes, targets = leaf(B, K, N, P), torch.randn(B, K, N, P)
+    valid = torch.rand(B, K, N) < 0.6
+    valid[:, :, 0] = True
+    ours = point.point_loss(nodes, targets, valid)
+    naive = []
+    for b in range(B):
+        there = [(k, n) for k in range(K) for n in range(N) if valid[b, k, n]]
+        nll = []
+        for place, (k, n) in enumerate(there):
+            mine = nodes[b, k, n] / nodes[b, k, n].norm()
+            near = [mine @ targets[b, j, m] / targets[b, j, m].norm() / 0.1 for j, m in there]
+            nll.append(-torch.log_softmax(torch.stack(near), 0)[place])
+        naive.append(mean(nll))
+    same(ours, mean(naive), nodes)
+
+
 def check_read_out() -> None:
     logits, tokens = leaf(B, 4, V), torch.randint(V, (B, 4))
     valid = torch.tensor([[True, True, False, True], [False] * 4, [True, False, False, False]])
@@ -273,6 +291,7 @@ CHECKS = [
     check_channel,
     check_usage,
     check_read_out,
+    check_point,
 ]
 
 
@@ -317,7 +336,7 @@ def test_matched_plans_stand_in_the_teachers_order() -> None:
 @pytest.mark.paper("§5.3", "Eq. 9")
 def test_the_objective_is_the_weighted_sum_of_equation_nine() -> None:
     weights = load_config("canonical").objective
-    expected = [1.0, 1.0, 1.0, 0.5, 1.0, 0.25, 0.1, 0.25, 1.0, 0.1, 0.0]
+    expected = [1.0, 1.0, 1.0, 0.5, 1.0, 0.25, 0.1, 0.25, 1.0, 0.1, 0.0, 0.0]
     parts = {loss: torch.tensor(float(10**place)) for place, loss in enumerate(Loss)}
     assert [weights.weight(loss) for loss in Loss] == expected
     assert total.total_loss(parts, weights).item() == pytest.approx(

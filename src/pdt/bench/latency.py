@@ -110,9 +110,9 @@ def _peers(
     if importlib.util.find_spec("transformers") is None:
         missing.append("transformers is not installed: pip install transformers")
     else:
-        plain = _plain_transformers(config.trunk.shape, gguf)
-        peers[STREAM] = lambda: _generate(plain, [tokens], lanes * lane_tokens)
-        peers[BATCH] = lambda: _generate(plain, [tokens] * lanes, lane_tokens)
+        plain = plain_transformers(config.trunk.shape, gguf)
+        peers[STREAM] = lambda: generate(plain, [tokens], lanes * lane_tokens)
+        peers[BATCH] = lambda: generate(plain, [tokens] * lanes, lane_tokens)
     if gguf is None:
         missing.append("llama.cpp reads GGUF files, and this subject has random weights")
     elif importlib.util.find_spec("llama_cpp") is None:
@@ -122,7 +122,7 @@ def _peers(
     return peers, missing
 
 
-def _plain_transformers(shape: TrunkShape, gguf: Path | None) -> Any:
+def plain_transformers(shape: TrunkShape, gguf: Path | None) -> Any:
     import transformers
 
     transformers.logging.set_verbosity_error()
@@ -144,7 +144,7 @@ def _plain_transformers(shape: TrunkShape, gguf: Path | None) -> Any:
 
 
 @torch.inference_mode()
-def _generate(plain: Any, rows: list[list[int]], new_tokens: int) -> object:
+def generate(plain: Any, rows: list[list[int]], new_tokens: int) -> object:
     batch = torch.tensor(rows)
     return plain.generate(
         batch,

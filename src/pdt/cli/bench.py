@@ -79,13 +79,30 @@ def latency(
     prompt_tokens: Annotated[int, typer.Option(min=1, help="Tokens of the prompt.")] = 128,
     lane_tokens: Annotated[int, typer.Option(min=8, help="Tokens each lane writes.")] = 64,
     repeats: Annotated[int, typer.Option(min=4, help="Interleaved repeats.")] = 7,
+    drafts: Annotated[
+        int | None,
+        typer.Option(min=1, max=64, help="Instead, the same answer with so many drafted tokens."),
+    ] = None,
+    text: Annotated[
+        str | None, typer.Option(help="With --drafts: a text, or taught documents (.jsonl).")
+    ] = None,
+    request: Annotated[
+        str | None, typer.Option(help="With --text; default: its first words, to be repeated.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """A complete answer: packed, serial, one lane, transformers, llama.cpp."""
+    """A complete answer: packed, serial, one lane, transformers, llama.cpp; or with drafts."""
     from pdt.bench.latency import bench_latency
 
     if gguf is not None and not gguf.is_file():
         raise UsageError(f"{gguf} is not a file. `make weights` fetches SmolLM2's.")
+    if (drafts is None) != (text is None) or (request is not None and text is None):
+        raise UsageError(
+            "Drafts are measured on a text that the model writes about: give --drafts and --text."
+        )
+    if drafts is not None and text is not None:
+        _drafts(subject, text, request, gguf, drafts, lane_tokens, repeats, as_json=as_json)
+        return
     with Console(stderr=True).status(f"measuring {subject}"):
         result = bench_latency(
             subject,
@@ -121,6 +138,105 @@ def latency(
     )
     for reason in result.missing:
         console.print(f"not measured: {reason}", style="dim", highlight=False)
+
+
+@app.command("duel")
+def duel(
+    subject: Annotated[str, typer.Argument(help="A preset.")] = "smollm2-135m",
+    gguf: Annotated[
+        Path | None, typer.Option(help="Real weights of it; default: random ones, no llama.cpp.")
+    ] = None,
+    prompt_tokens: Annotated[int, typer.Option(min=1, help="Tokens of the source.")] = 128,
+    lane_tokens: Annotated[int, typer.Option(min=8, help="Tokens each lane writes.")] = 64,
+    repeats: Annotated[int, typer.Option(min=4, help="Interleaved repeats.")] = 5,
+    only: Annotated[
+        list[str] | None, typer.Option(help="Only sides whose name holds this; repeatable.")
+    ] = None,
+    svg: Annotated[Path | None, typer.Option(help="Also draw it, in this new file.")] = None,
+    cpu_time: Annotated[
+        bool, typer.Option("--cpu-time", help="Count CPU seconds: for a busy machine, one thread.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """One answer of several sections: packed in every way, and all peers, in one run."""
+    import time
+
+    from pdt.bench.duel import bench_duel
+    from pdt.bench.duel_chart import duel_svg
+    from pdt.provenance import atomic_path, refuse_existing
+
+    if gguf is not None and not gguf.is_file():
+        raise UsageError(f"{gguf} is not a file. `make weights` fetches SmolLM2's.")
+    if svg is not None:
+        refuse_existing(svg)
+    with Console(stderr=True).status(f"measuring {subject}") as status:
+        result = bench_duel(
+            subject, gguf=gguf, prompt_tokens=prompt_tokens, lane_tokens=lane_tokens,
+            repeats=repeats, only=only or (), say=status.update,
+            clock=time.process_time if cpu_time else time.perf_counter,
+        )  # fmt: skip
+    title = f"{subject}: {prompt_tokens} prompt tokens, {result.lanes} × {lane_tokens} written"
+    title += f", threads: {result.threads}" + (", CPU seconds" if cpu_time else "")
+    if svg is not None:
+        with atomic_path(svg) as partial:
+            partial.write_text(duel_svg(result, title), encoding="utf-8")
+    if as_json:
+        print(json.dumps(asdict(result), indent=2))
+        return
+    table = Table(
+        "side", "seconds", "quartiles", "MB a round", "ms a round", "over reading its bytes",
+        title=title, title_justify="left",
+    )  # fmt: skip
+    for side in result.sides:
+        over, decode = side.over_reading(result.bytes_per_second), side.decode
+        table.add_row(
+            side.name,
+            f"{side.timing.median:.3f}",
+            f"{side.timing.spread[0]:.3f}–{side.timing.spread[1]:.3f}",
+            f"{side.bytes_a_round / 1e6:,.0f}",
+            "" if decode is None else f"{decode.median / side.rounds * 1e3:.2f}",
+            "" if over is None else f"{over:.2f}",
+        )
+    console = Console()
+    console.print(table)
+    console.print(f"memory: {result.bytes_per_second / 1e9:.1f} GB/s, read with the rest")
+    for goal in result.goals():
+        console.print(goal, highlight=False)
+    for reason in result.missing:
+        console.print(f"not measured: {reason}", style="dim", highlight=False)
+
+
+@app.command("packing")
+def packing(
+    model: Annotated[str, typer.Argument(help="A model of floats: a directory, or nano.")],
+    text: Annotated[Path, typer.Argument(help="A text that the model has not learned from.")],
+    tokens: Annotated[int, typer.Option(min=2, help="Tokens of it to read.")] = 1024,
+    window: Annotated[int, typer.Option(min=2, help="Tokens read at once.")] = 256,
+    as_json: AsJson = False,
+) -> None:
+    """What 8 and 4 bits cost in exactness: logits and perplexity on a text."""
+    from pdt.bench.packing import bench_packing
+
+    try:
+        words = text.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{text} cannot be read as UTF-8 text: {error}.") from error
+    with Console(stderr=True).status(f"measuring {model}"):
+        found = list(bench_packing(model, words, tokens=tokens, window=window))
+    if as_json:
+        print(json.dumps([asdict(one) for one in found], indent=2))
+        return
+    table = Table(
+        "numbers", "MB a round", "perplexity", "mean difference", "largest", "KL, nats", "same top",
+        title=f"{model} on {found[0].tokens} tokens, against fp32", title_justify="left",
+    )  # fmt: skip
+    for one in found:
+        table.add_row(
+            one.numbers, f"{one.megabytes:,.0f}", f"{one.perplexity:.3f}",
+            f"{one.mean_difference:.4f}", f"{one.largest_difference:.3f}", f"{one.divergence:.5f}",
+            f"{one.agreement:.1%}",
+        )  # fmt: skip
+    Console().print(table)
 
 
 @app.command("train")
@@ -203,6 +319,80 @@ def _sizes(flag: str, text: str) -> list[int]:
     if any(size < 1 for size in sizes):
         raise UsageError(f"{flag} {text!r} is not a list of lengths, for example 64,128,256.")
     return sizes
+
+
+def _drafts(
+    subject: str,
+    text: str,
+    request: str | None,
+    gguf: Path | None,
+    drafts: int,
+    lane_tokens: int,
+    repeats: int,
+    *,
+    as_json: bool,
+) -> None:
+    from pdt.bench.drafts import bench_drafts
+    from pdt.cli.generate import read_task
+
+    taught = Path(text).suffix == ".jsonl"
+    source, asked = read_task(text, request if taught else request or "-", None)
+    with Console(stderr=True).status(f"measuring {subject}"):
+        result = bench_drafts(
+            subject,
+            source,
+            asked if taught else request,
+            gguf=gguf,
+            drafts=drafts,
+            lane_tokens=lane_tokens,
+            repeats=repeats,
+        )
+    plain, ledger, rows = result.plain_ledger, result.ledger, len(result.ledger.lane_lengths[0])
+    if as_json:
+        report = {
+            "subject": subject,
+            "prompt_tokens": result.prompt_tokens,
+            "tokens": ledger.tokens,
+            "drafts": drafts,
+            "rounds": {"plain": plain.rounds, "drafted": ledger.rounds},
+            "rounds_saved": result.rounds_saved,
+            "drafted_tokens": ledger.drafted_tokens[0],
+            "accepted_tokens": ledger.accepted_tokens[0],
+            "seconds": {"plain": result.plain.median, "drafted": result.drafted.median},
+            "drafted_faster_by": result.gain,
+            "round_seconds_by_rows": result.costs.seconds,
+            "row_share": result.costs.share(rows),
+        }
+        print(json.dumps(report, indent=2))
+        return
+    table = Table(
+        "side", "seconds", "quartiles", "rounds", "tokens a round",
+        title=f"{subject}: {result.prompt_tokens} prompt tokens, {ledger.tokens} written",
+        title_justify="left",
+    )  # fmt: skip
+    for name, timing, side in (
+        ("packed", result.plain, plain),
+        (f"packed, drafts of up to {drafts}", result.drafted, ledger),
+    ):
+        table.add_row(
+            name,
+            f"{timing.median:.3f}",
+            f"{timing.spread[0]:.3f}–{timing.spread[1]:.3f}",
+            str(side.rounds),
+            f"{side.tokens / side.rounds:.2f}",
+        )
+    console = Console()
+    console.print(table)
+    gain, low, high = result.gain
+    by_rows = ", ".join(f"{rows}: {1e3 * seconds:.1f} ms" for rows, seconds in result.costs.seconds)
+    console.print(
+        f"faster by {gain:.2f}× ({low:.2f}–{high:.2f}), rounds {result.rounds_saved:.2f}× fewer; "
+        f"the text is the same\n"
+        f"drafted {sum(ledger.drafted_tokens[0])}, accepted {sum(ledger.accepted_tokens[0])}\n"
+        f"a round by its rows: {by_rows or 'not measured (PDT_ROW_COST)'}; one row more costs "
+        f"{result.costs.share(rows):.2f} of a lane's share",
+        highlight=False,
+    )
 
 
 def _latency_json(result: "LatencyResult") -> dict[str, object]:

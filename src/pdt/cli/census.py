@@ -1,6 +1,7 @@
 """`pdt census`: what a configuration costs, before a weight is loaded."""
 
 import json
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,6 +13,7 @@ from pdt.errors import UsageError
 
 if TYPE_CHECKING:
     from pdt.config import PdtConfig
+    from pdt.model.cards import Prediction
     from pdt.model.census import Census, Memory, Traffic
 
 
@@ -36,6 +38,7 @@ def census(
     as_json: AsJson = False,
 ) -> None:
     """Count parameters (Table 4), and tell what memory and speed-up to expect."""
+    from pdt.model.cards import predict
     from pdt.model.census import take_census, traffic
 
     tree = chosen(preset, config, overrides)
@@ -49,6 +52,7 @@ def census(
         raise UsageError("--train needs a size: give --prompt-tokens, and --section-tokens.")
     counts = take_census(tree)
     weights = traffic(tree, counts)
+    predicted = predict(tree, counts)
     memory = None
     if prompt_tokens is not None:
         memory = _memory(tree, counts, prompt_tokens, section_tokens, batch, gpus)
@@ -57,11 +61,14 @@ def census(
             peak = _predicted(tree, prompt_tokens, section_tokens, batch)
             memory[f"{title} recomputation"] = peak
     if as_json:
-        print(json.dumps(_as_json(counts, weights, memory), indent=2))
+        report = _as_json(counts, weights, memory)
+        report["predicted_tokens_per_second"] = [asdict(one) for one in predicted]
+        print(json.dumps(report, indent=2))
         return
     console = Console()
     console.print(_count_table(counts))
     _print_ceiling(console, tree, weights)
+    console.print(_card_table(predicted, tree.lanes.count))
     for title, part in (memory or {}).items():
         console.print(_memory_table(title, part))
 
@@ -122,6 +129,19 @@ def _print_ceiling(console: Console, tree: "PdtConfig", weights: "Traffic") -> N
         f"Where weight traffic is the cost, packing gives at most [bold]{weights.ceiling:.2f}×[/], "
         f"whatever Eq. 6's span reduction (at most {lanes}) says of depth."
     )
+
+
+def _card_table(predicted: "list[Prediction]", lanes: int) -> Table:
+    table = Table(
+        "card", f"{lanes} lanes packed", "one after another", "weights in BF16",
+        title="A prediction: tokens a second at most, by the bandwidth of a card's memory alone. "
+        "None of them has run this.",
+        title_justify="left",
+    )  # fmt: skip
+    for one in predicted:
+        fits = "fit" if one.fits else "do not fit"
+        table.add_row(one.card, f"{one.packed:,.0f}", f"{one.serial:,.0f}", fits)
+    return table
 
 
 def _memory_table(title: str, memory: "Memory") -> Table:

@@ -6,6 +6,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from pdt.generation.events import Done, Event
+    from pdt.generation.ledger import Ledger
     from pdt.generation.loop import Generation
     from pdt.generation.writer import Writer
 
@@ -79,12 +81,14 @@ def generate(
     as_json: AsJson = False,
     as_events: AsEvents = False,
 ) -> None:
-    """Write a document in parallel sections. --set takes top_k, top_p, min_p, stop and the like."""
+    """Write a document in parallel sections. --set takes top_k, drafts and the like."""
     if as_json and as_events:
         raise UsageError("--json and --events exclude each other.")
     text, asked = read_task(source, request, record)
     check_new_file(trace, "--trace")
     check_new_file(html, "--html")
+    if trace is not None and html is not None and trace.resolve() == html.resolve():
+        raise UsageError(f"--trace and --html both name {trace}. Give each a file of its own.")
 
     from pdt.generation.card import remark
     from pdt.generation.interventions import parse_intervention
@@ -113,11 +117,13 @@ def generate(
         hear=heard.append,
     )
     warn_out_of_range(writer, text, done, heard)
-    try:  # the text first: it must not be lost with a file that cannot be written
-        finish(generation, done, trace, as_json=as_json, as_events=as_events, stopped=stop.is_set())
-    finally:
-        if html is not None:
-            write_page(html, text, asked, model.name, done, heard)
+    say(generation, done, as_json=as_json, as_events=as_events)
+    keep(
+        (trace, partial(write_trace, generation)),
+        (html, partial(write_page, source=text, request=asked, model=model.name, heard=heard)),
+    )
+    if stop.is_set():
+        raise typer.Exit(130)
 
 
 def show(
@@ -159,16 +165,38 @@ def show(
     return result
 
 
-def write_page(
-    path: Path, source: str, request: str, model: str, done: "Done", heard: "list[Event]"
-) -> None:
+def keep(*files: tuple[Path | None, Callable[[Path], None]]) -> None:
+    """Write what was asked for beside the text; a file that cannot be written costs no other."""
+    troubles = []
+    for path, write in files:
+        try:
+            if path is not None:
+                write(path)
+        except OSError as error:
+            troubles.append(f"{path} could not be written: {error.strerror or error}.")
+    if troubles:
+        remedy = "The text is whole. Write it again, with space for what stands beside it."
+        raise PdtError("\n".join([*troubles, remedy]))
+
+
+def write_trace(generation: "Generation", path: Path) -> None:
+    """Everything that a replay needs."""
+    from pdt.generation.trace import save_trace, trace_of
+
+    save_trace(trace_of(generation), path)
+
+
+def write_page(path: Path, *, source: str, request: str, model: str, heard: "list[Event]") -> None:
     """The page of the first document, put in place when it is whole."""
+    from pdt.generation.events import Done
     from pdt.generation.page import Generated, render_generated
     from pdt.provenance import atomic_path
 
+    done = heard[-1]
+    assert isinstance(done, Done)
     page = render_generated(Generated(source, request, model, done.documents[0], heard, done))
-    with atomic_path(path) as partial:
-        partial.write_text(page, encoding="utf-8")
+    with atomic_path(path) as beside:
+        beside.write_text(page, encoding="utf-8")
 
 
 def warn_out_of_range(writer: "Writer", source: str, done: "Done", heard: "list[Event]") -> None:
@@ -178,23 +206,19 @@ def warn_out_of_range(writer: "Writer", source: str, done: "Done", heard: "list[
     config = writer.model.config
     tokens = len(writer.tokenizer.encode(source).ids)
     if signs := signs_out_of_range(config, source, tokens, done.documents[0], heard):
-        print(f"This text is out of the model's range: {'; '.join(signs)}.", file=sys.stderr)
+        learned = config.records.limits.source_tokens
+        print(
+            f"Note: this text is out of the model's range: {'; '.join(signs)}. Give it plain prose "
+            f"of {learned} tokens.",
+            file=sys.stderr,
+        )
 
 
-def finish(
-    generation: "Generation",
-    done: "Done",
-    trace: Path | None,
-    *,
-    as_json: bool,
-    as_events: bool,
-    stopped: bool,
-) -> None:
-    """The document, or its JSON; the trace; the ledger in a line for a person who watches."""
+def say(generation: "Generation", done: "Done", *, as_json: bool, as_events: bool) -> None:
+    """The document, or its JSON; what it does not say itself; a ledger for who watches."""
     from rich.console import Console
 
     from pdt.generation.events import as_json as event_json
-    from pdt.generation.trace import save_trace, trace_of
 
     if as_json:
         print(json.dumps(event_json(done), ensure_ascii=False, indent=2))
@@ -203,24 +227,22 @@ def finish(
         if sys.stderr.isatty():
             print_ledger(done, Console(stderr=True))
     sys.stdout.flush()
-    troubles = [f"lane {lane} {what}" for lane, what in enumerate(done.ledger.troubles[0]) if what]
+    if said := asides(generation, done):
+        print(f"Note: {', '.join(said)}.", file=sys.stderr)
+
+
+def asides(generation: "Generation", done: "Done") -> list[str]:
+    """What is wrong with a lane, and what was asked for and did not happen."""
+    said = [f"lane {lane} {what}" for lane, what in enumerate(done.ledger.troubles[0]) if what]
     bare = [str(k) for row in done.ledger.without_nodes[:1] for k, none in enumerate(row) if none]
     if bare:
-        troubles.append(
-            f"planned without a node, and given its likeliest one: lane {', '.join(bare)}"
-        )
-    if troubles:
-        print(f"Note: {', '.join(troubles)}.", file=sys.stderr)
-    if trace is not None:  # after the text, which must not be lost with it
-        try:
-            save_trace(trace_of(generation), trace)
-        except OSError as error:
-            raise PdtError(
-                f"{trace} could not be written: {error.strerror}.\n"
-                "The text is whole; write it again for a trace, with space for it."
-            ) from error
-    if stopped:
-        raise typer.Exit(130)
+        said.append(f"planned without a node, and given its likeliest one: lane {', '.join(bare)}")
+    last = (done.ledger.rounds - 1) // generation.model.config.lanes.block_tokens
+    late = sorted({edit.from_block for edit in generation.interventions if edit.from_block > last})
+    if late:
+        blocks = ", ".join(map(str, late))
+        said.append(f"no edit from block {blocks} on: the text ends in block {last}")
+    return said
 
 
 def check_new_file(file: Path | None, flag: str) -> None:
@@ -254,6 +276,7 @@ def print_ledger(done: "Done", console: "Console") -> None:
     lines = [
         f"depth       {ledger.rounds} rounds for {sum(lengths)} tokens "
         f"({' + '.join(map(str, lengths))}), span reduction {ledger.span_reductions[0]:.2f}",
+        *_drafted(ledger),
         f"arithmetic  {ledger.weights_read_per_round / 1e6:,.0f} M weights read, "
         f"{ledger.multiply_adds_per_round / 1e6:,.0f} M multiply-adds a round",
         f"memory      shared prompt cache {megabytes[0]}, private {megabytes[1]}, "
@@ -263,6 +286,18 @@ def print_ledger(done: "Done", console: "Console") -> None:
         f"barriers {ledger.seconds.get('barrier', 0):.3f} s",
     ]
     console.print("\n".join(lines), style="dim", highlight=False, soft_wrap=True)
+
+
+def _drafted(ledger: "Ledger") -> list[str]:
+    drafted, accepted = (
+        sum(map(sum, tokens)) for tokens in (ledger.drafted_tokens, ledger.accepted_tokens)
+    )
+    if not drafted:
+        return []
+    return [
+        f"drafts      {accepted} of {drafted} drafted tokens accepted, "
+        f"{ledger.accepted_per_round:.2f} a round"
+    ]
 
 
 def read_task(source: str, request: str | None, record: str | None) -> tuple[str, str]:

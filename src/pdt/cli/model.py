@@ -9,6 +9,7 @@ import typer
 
 from pdt.cli.options import AsJson, ConfigFile, Out, Overrides, Preset, Revision, Seed, chosen
 from pdt.model.names import as_written
+from pdt.terms import NotesCondition
 
 app = typer.Typer(help="Make and check models.", no_args_is_help=True)
 
@@ -105,6 +106,98 @@ def pack(
     trained = trained_of(source)
     inputs = {} if trained is None else {TRAINED: trained.model_dump(mode="json")}
     save_model(model, out, with_trunk=trunk_of is None, dtype=dtype, inputs=inputs)
+    print(out)
+
+
+@app.command("part")
+def part(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            parser=as_written, metavar="MODEL", help="A saved model or a checkpoint of a run."
+        ),
+    ],
+    out: Out,
+) -> None:
+    """Give each lane a stack of its own, a copy of the one that they shared."""
+    from pdt.model.build import part_lanes
+    from pdt.model.store import load_model, save_model
+    from pdt.provenance import refuse_existing
+
+    refuse_existing(out)
+    save_model(part_lanes(load_model(source)), out)
+    print(out)
+
+
+@app.command("notes")
+def notes(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            parser=as_written, metavar="MODEL", help="A saved model or a checkpoint of a run."
+        ),
+    ],
+    condition: Annotated[NotesCondition, typer.Option(help="Which notes its lanes will read.")],
+    out: Out,
+) -> None:
+    """Let lanes that were trained without notes (no_dynamic) read them from now on.
+
+    Bus and self-only go on from the same weights where both are made of one such model.
+    """
+    from pdt.model.build import give_notes
+    from pdt.model.store import load_model, save_model
+    from pdt.provenance import refuse_existing
+
+    refuse_existing(out)
+    save_model(give_notes(load_model(source), condition), out)
+    print(out)
+
+
+@app.command("quantise")
+def quantise(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            parser=as_written, metavar="MODEL", help="A saved model or a checkpoint of a run."
+        ),
+    ],
+    out: Out,
+    bits: Annotated[int, typer.Option(help="8 or 4, for what is stored as floats.")] = 4,
+) -> None:
+    """Write a model whose large weights lie in GGUF's blocks of 8 or 4 bits.
+
+    What the trunk's own GGUF file holds in Q8_0, Q4_0 or Q4_1 stays as it lies there.
+    """
+    from dataclasses import replace
+
+    from pdt.config import edit_config
+    from pdt.errors import UsageError
+    from pdt.model.packing import is_packed, trunk_values
+    from pdt.model.packing import quantise as quantised
+    from pdt.model.store import load_model, save_model
+    from pdt.model.trained import TRAINED, trained_of
+    from pdt.model.trunk import tensors_digest
+    from pdt.model.weights import open_weights
+    from pdt.provenance import refuse_existing
+
+    if bits not in (8, 4):
+        raise UsageError(f"--bits is {bits}. Weights are packed in 8 or 4 bits.")
+    refuse_existing(out)
+    model = load_model(source)
+    if is_packed(model):
+        raise UsageError(f"{source} is quantised already.\nGive the model that it was made from.")
+    identity = model.trunk_identity
+    assert identity is not None
+    gguf = identity.source if (identity.source or "").endswith(".gguf") else None
+    quantised(model, bits, None if gguf is None else open_weights(gguf))
+    digest = tensors_digest(trunk_values(model))
+    model.trunk_identity = replace(identity, source=None, revision=None, digest=digest)
+    if Path(model.config.trunk.source or "").is_absolute():
+        model.config = edit_config(model.config, ["trunk.source=null"], where="quantise")
+    trained = trained_of(source)
+    inputs = {} if trained is None else {TRAINED: trained.model_dump(mode="json")}
+    inputs |= {"quantised": {"bits": bits, "trunk_of": identity.digest}}
+    save_model(model, out, with_trunk=True, inputs=inputs)
     print(out)
 
 

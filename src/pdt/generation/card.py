@@ -61,8 +61,8 @@ def remark(model: ParallelDecoder, tokenizer: StudentTokenizer, source: str) -> 
 
 
 def _lanes_differ(model: ParallelDecoder) -> bool:
-    if model.config.lanes.count == 1:
-        return True
+    if model.config.lanes.count == 1 or model.config.lanes.shared:
+        return True  # nothing to tell them apart by but their plans
     ends = (model.lane_layers[0], model.lane_layers[-1])  # whoever trains, trains them all
     banks = (bank for layer in ends for bank in layer.decoder.parameters())
     return any(not torch.equal(bank[0], bank[1]) for bank in banks)

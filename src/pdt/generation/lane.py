@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from torch import Tensor
 
+from pdt.generation.drafts import DECIDED, NOTHING, Draft, Lookup
 from pdt.generation.events import FinishReason, Section
 from pdt.generation.sampling import choose_token, lane_generator
 from pdt.generation.settings import GenerationSettings
@@ -28,6 +29,7 @@ class LaneWriter:
         eos: Sequence[int],
         forced: Sequence[int] = (),
         continuations: Continuations | None = None,
+        lookup: Lookup | None = None,
     ) -> None:
         self.lane = lane
         self.tokens: list[int] = []
@@ -37,6 +39,7 @@ class LaneWriter:
         self._eos = frozenset(eos)
         self._forced = list(forced)
         self._continuations = continuations or {}
+        self._lookup = lookup
         self._stream = None if tokenizer is None else TextStream(tokenizer, settings.stop)
 
     def take(self, logits_V: Tensor) -> str:
@@ -45,6 +48,8 @@ class LaneWriter:
         if self._forced:
             token = self._forced.pop(0)
         self.tokens.append(token)
+        if self._lookup is not None:
+            self._lookup.push(token)
         for cue, following in self._continuations.items():
             if not self._forced and tuple(self.tokens[-len(cue) :]) == cue:
                 self._forced = list(following)
@@ -57,6 +62,19 @@ class LaneWriter:
         elif len(self.tokens) >= self._settings.max_tokens:
             self.reason = FinishReason.LENGTH
         return text
+
+    @property
+    def left(self) -> int:
+        """Tokens it may still write."""
+        return self._settings.max_tokens - len(self.tokens)
+
+    def draft(self, most: int) -> Draft:
+        """What may come next: what is decided already, or what the lane has read before."""
+        if self._lookup is None or most < 1:
+            return NOTHING
+        if self._forced:
+            return Draft(DECIDED, tuple(self._forced[:most]))
+        return self._lookup.draft(most)
 
     def finish(self) -> str:
         """The text that was still held back."""

@@ -25,6 +25,10 @@ class Ledger:
     """Grouped forwards, with the one over the prompt that gives every lane its first token."""
     lane_lengths: list[list[int]] = field(default_factory=list)
     """Tokens by document and lane."""
+    drafted_tokens: list[list[int]] = field(default_factory=list)
+    """By document and lane: tokens taken in before they were chosen."""
+    accepted_tokens: list[list[int]] = field(default_factory=list)
+    """By document and lane: those that were chosen then, and saved the lane a round each."""
     weights_read_per_round: int = 0
     multiply_adds_per_round: int = 0
     """Through weights, for every lane and document; attention over the caches comes on top."""
@@ -44,6 +48,11 @@ class Ledger:
     @property
     def tokens(self) -> int:
         return sum(map(sum, self.lane_lengths))
+
+    @property
+    def accepted_per_round(self) -> float:
+        """Drafted tokens that were right, a grouped forward after the prompt's; all lanes."""
+        return sum(map(sum, self.accepted_tokens)) / max(1, self.rounds - 1)
 
     @property
     def span_reductions(self) -> list[float]:
@@ -70,6 +79,7 @@ class Ledger:
             **asdict(self),
             "tokens": self.tokens,
             "longest_lanes": [max(lengths, default=0) for lengths in self.lane_lengths],
+            "accepted_per_round": self.accepted_per_round,
             "span_reductions": self.span_reductions,
             "tokens_per_second": self.tokens_per_second,
         }

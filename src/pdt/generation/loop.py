@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from pdt.errors import UsageError
+from pdt.generation.drafts import Drafting, Lookup
 from pdt.generation.events import (
     Barrier,
     DocumentResult,
@@ -29,7 +30,9 @@ from pdt.generation.interventions import Intervention, edited_bus, fitted_to
 from pdt.generation.lane import Continuations, LaneWriter
 from pdt.generation.ledger import Ledger, count_memory, count_work
 from pdt.generation.rounds import Advanced, RoundAsked, rounds_alone
+from pdt.generation.row_costs import row_costs
 from pdt.generation.settings import GenerationSettings
+from pdt.generation.standing import Standing
 from pdt.generation.trouble import trouble_of
 from pdt.model.kernels.round import Notes
 from pdt.model.pdt import Frontier, ParallelDecoder, Prompt
@@ -57,6 +60,10 @@ class Generation:
     bus: NotesBus
     """Every note as it was really published: before any intervention."""
     should_stop: Callable[[], bool]
+    drafting: Drafting | None = None
+    """How many tokens to draft; None drafts nothing."""
+    company: int = 0
+    """Rows of other documents in the same rounds."""
     read: Prompt | None = None
     """The prompts, where they have been read below the fork already."""
     plans_in_force: PlanSet | None = None
@@ -92,40 +99,52 @@ class Generation:
         yield from self._plan_events()
         with self.ledger.timed("decode"):
             logits_BKV = self.model.logits(frontier.h_BKD[:, :, None])[:, :, 0]
+        self._lanes = [
+            [Standing(w, h, v) for w, h, v in zip(*document, strict=True)]
+            for document in zip(self.writers, frontier.h_BKD, logits_BKV, strict=True)
+        ]
         may_read, notes = self._reads(0)
+        forwards = 1
         while True:
-            # 2. One token a lane from the distributions of one grouped forward.
-            with self.ledger.timed("sample"):
-                tokens_BK, taken, finished = self._choose(logits_BKV)
-            yield Round(self.ledger.rounds - 1, taken)
-            yield from finished
-            if not self._writing():
-                break
-            with self.ledger.timed("decode"):
-                advanced = yield RoundAsked(frontier, tokens_BK[:, :, None], notes)
-            assert advanced is not None
-            logits_BKV = advanced.logits_BKV
-            # 3. At a block's end all lanes publish together; only then does the next block begin.
-            if frontier.written % self.model.config.lanes.block_tokens == 0:
+            # 2. At a block's end all lanes publish together; only then does the next block begin.
+            if self._all_wait():
                 with self.ledger.timed("barrier"):
-                    block = len(self.bus.blocks)
-                    self._commit(advanced.h_BKD, frontier.written)
+                    block, h_BKD = len(self.bus.blocks), self._states()
+                    self._commit(h_BKD)
                     self._edit_plans(frontier, block + 1)
                     may_read, notes = self._reads(block + 1)
-                    barrier = self._barrier_event(block, advanced.h_BKD, may_read)
+                    barrier = self._barrier_event(block, h_BKD, may_read)
                 yield barrier
                 if self._edited:
                     self._edited = False
                     self._edit_plans(frontier, block + 1)
                     may_read, notes = self._reads(block + 1)
                     yield from self._intervened(block + 1, may_read)
-            if self.should_stop():
+            if self.ledger.rounds and self.should_stop():
                 yield from self._interrupt()
                 break
+            # 3. One token a lane from the distributions of one grouped forward, and one more for
+            # each that was drafted rightly; then the next forward, unless all are at the end.
+            with self.ledger.timed("sample"):
+                taken, finished = self._choose(frontier)
+            self.ledger.rounds = forwards
+            yield Round(self.ledger.rounds - 1, taken)
+            yield from finished
+            if not self.lanes_writing:
+                break
+            if not self._all_wait():
+                with self.ledger.timed("decode"):
+                    asked = self._next_round(frontier, notes)
+                    advanced = yield asked
+                assert advanced is not None
+                self._take_in(asked, advanced)
+                forwards += 1
         # 4. A lane that ended was a masked row; its section takes its place in the order.
         self.ledger.seconds["total"] = time.perf_counter() - self._started
         self.ledger.lane_lengths = [[len(w.tokens) for w in row] for row in self.writers]
         self.ledger.troubles = [[trouble_of(w.section()) for w in row] for row in self.writers]
+        self.ledger.drafted_tokens = [[lane.drafted for lane in row] for row in self._lanes]
+        self.ledger.accepted_tokens = [[lane.accepted for lane in row] for row in self._lanes]
         count_memory(self.ledger, frontier)
         yield Done(self._documents(), self.ledger)
 
@@ -148,31 +167,58 @@ class Generation:
         count_work(self.ledger, self.model, len(self.prompts))
         return frontier
 
-    def _choose(
-        self, logits_BKV: Tensor
-    ) -> tuple[Tensor, tuple[LaneToken, ...], list[LaneFinished]]:
-        """Every lane still writing takes one token; a finished row is fed its last one, masked."""
-        self.ledger.rounds += 1
+    def _choose(self, frontier: Frontier) -> tuple[tuple[LaneToken, ...], list[LaneFinished]]:
+        """What the lanes that still write take from their distributions; the rest is taken back."""
         taken: list[LaneToken] = []
         finished: list[LaneFinished] = []
-        tokens_BK = torch.zeros(logits_BKV.shape[:2], dtype=torch.long)
-        for document, row in enumerate(self.writers):
-            for lane, writer in enumerate(row):
-                if writer.reason is None:
-                    text = writer.take(logits_BKV[document, lane])
-                    taken.append(LaneToken(document, lane, writer.tokens[-1], text))
-                    if len(writer.tokens) == 1:
+        for document, row in enumerate(self._lanes):
+            for lane, standing in enumerate(row):
+                wrote = standing.writer.reason is None
+                for token, text in standing.choose(self._block_end, self.drafting):
+                    taken.append(LaneToken(document, lane, token, text))
+                    if len(standing.writer.tokens) == 1:
                         self.ledger.first_token_seconds[document][lane] = (
                             time.perf_counter() - self._started
                         )
-                    if writer.reason is not None:
-                        finished.append(self._finished(document, lane))
-                tokens_BK[document, lane] = writer.tokens[-1]
-        return tokens_BK.to(self.model.device), tuple(taken), finished
+                if wrote and standing.writer.reason is not None:
+                    finished.append(self._finished(document, lane))
+                frontier.taken.counts_BK[document][lane] = standing.taken
+        return tuple(taken), finished
 
-    def _commit(self, h_BKD: Tensor, written: int) -> None:
+    def _next_round(self, frontier: Frontier, notes: Notes) -> RoundAsked:
+        """What each lane takes in next; one that ended, or waits at the barrier, takes nothing."""
+        rows = self.company + sum(not s.waits(self._block_end) for row in self._lanes for s in row)
+        runs = [
+            [s.next_run(self._block_end, self.drafting, rows) for s in row] for row in self._lanes
+        ]
+        longest = max(len(run) for row in runs for run in row)
+        padded = [[run + [0] * (longest - len(run)) for run in row] for row in runs]
+        tokens_BKT = torch.tensor(padded, device=self.model.device)
+        return RoundAsked(frontier, tokens_BKT, [[len(run) for run in row] for row in runs], notes)
+
+    def _take_in(self, asked: RoundAsked, advanced: Advanced) -> None:
+        for document, row in enumerate(self._lanes):
+            for lane, standing in enumerate(row):
+                if count := asked.counts_BK[document][lane]:
+                    standing.take_in(
+                        advanced.h_BKTD[document, lane, :count], advanced.logits[document][lane]
+                    )
+
+    @property
+    def _block_end(self) -> int:
+        """Tokens of a lane's text at the end of the block that is being written."""
+        return (len(self.bus.blocks) + 1) * self.model.config.lanes.block_tokens
+
+    def _all_wait(self) -> bool:
+        return all(lane.waits(self._block_end) for row in self._lanes for lane in row)
+
+    def _states(self) -> Tensor:
+        """Of the last token that each lane has taken in."""
+        return torch.stack([torch.stack([lane.h_D for lane in row]) for row in self._lanes])
+
+    def _commit(self, h_BKD: Tensor) -> None:
         """Only a lane that has written the whole block publishes."""
-        complete = [[len(w.tokens) >= written for w in row] for row in self.writers]
+        complete = [[len(w.tokens) >= self._block_end for w in row] for row in self.writers]
         note = self.model.write_notes(h_BKD, torch.tensor(complete, device=self.model.device))
         self.bus = self.bus.commit(len(self.bus.blocks), note)
 
@@ -206,8 +252,9 @@ class Generation:
     def _in_force(self, block: int) -> list[Intervention]:
         return [i for i in self.interventions if i.from_block <= block]
 
-    def _writing(self) -> bool:
-        return any(writer.reason is None for row in self.writers for writer in row)
+    @property
+    def lanes_writing(self) -> int:
+        return sum(writer.reason is None for row in self.writers for writer in row)
 
     def _interrupt(self) -> Iterator[LaneFinished]:
         for document, row in enumerate(self.writers):
@@ -300,10 +347,11 @@ def start(
                 eos,
                 forced[document][lane] if forced else (),
                 continuations[document][lane] if continuations else None,
+                Lookup(prompt) if settings.drafts else None,
             )
             for lane in range(lanes)
         ]
-        for document in range(len(prompts))
+        for document, prompt in enumerate(prompts)
     ]
     return Generation(
         model=model,
@@ -316,6 +364,7 @@ def start(
         ledger=Ledger(first_token_seconds=[[0.0] * lanes for _ in prompts]),
         bus=model.empty_bus(),
         should_stop=should_stop,
+        drafting=Drafting(settings.drafts, row_costs(model)) if settings.drafts else None,
         read=read,
     )
 

@@ -16,8 +16,14 @@ from torch import Tensor
 
 from pdt.generation.events import Event
 from pdt.generation.loop import Generation
-from pdt.generation.rounds import Advanced, RoundAsked, rounds_alone
-from pdt.model.kernels import FEW_ROWS
+from pdt.generation.rounds import (
+    Advanced,
+    RoundAsked,
+    by_lane,
+    next_logits,
+    real_rows,
+    rounds_alone,
+)
 from pdt.model.kernels.held import HeldFrontier
 from pdt.model.kernels.round import CompiledLayers, NativeRound, SharedRound
 from pdt.model.pdt import ParallelDecoder
@@ -88,6 +94,11 @@ class Pack:
 
     def _resume(self, name: str, answer: Advanced | None) -> Event | None:
         member = self._members[name]
+        member.generation.company = sum(
+            other.generation.lanes_writing
+            for other in self._members.values()
+            if other is not member
+        )
         with torch.inference_mode():
             try:
                 said = member.running.send(answer)
@@ -103,7 +114,7 @@ class Pack:
         for member in members:
             self._place(member)
         together = [member for member in members if member.alone is None]
-        shared = iter(self._with_logits(self._round(together)) if together else ())
+        shared = iter(self._with_logits(together, self._round(together)) if together else ())
         return [
             next(shared) if member.alone is None else member.alone(_asked(member))
             for member in members
@@ -124,35 +135,22 @@ class Pack:
             self._compiled = self._compiled or CompiledLayers(self._model)
             self._shared = (held, SharedRound(self._compiled, held))
         asked = [_asked(member) for member in members]
-        return self._shared[1]([one.tokens_BK1 for one in asked], [one.notes for one in asked])
+        return self._shared[1](
+            [one.tokens_BKT for one in asked],
+            [one.notes for one in asked],
+            [one.counts_BK for one in asked],
+        )
 
-    def _with_logits(self, states: list[Tensor]) -> list[Advanced]:
-        """The head in products of few rows, whose rows do not depend on one another either."""
+    def _with_logits(self, members: list[_Member], states: list[Tensor]) -> list[Advanced]:
+        counts = [_asked(member).counts_BK for member in members]
+        rows = [real_rows(h, some) for h, some in zip(states, counts, strict=True)]
+        found = next_logits(self._model, torch.cat(rows)).split([len(some) for some in rows])
         return [
-            Advanced(h[:, :, 0], logits)
-            for few in _few_rows(states)
-            for h, logits in zip(
-                few,
-                self._model.logits(torch.cat(few))[:, :, 0].split([len(h) for h in few]),
-                strict=True,
-            )
+            Advanced(h, by_lane(part, some))
+            for h, part, some in zip(states, found, counts, strict=True)
         ]
 
 
 def _asked(member: _Member) -> RoundAsked:
     assert member.asked is not None
     return member.asked
-
-
-def _few_rows(states: list[Tensor]) -> list[list[Tensor]]:
-    """In order, as many together as one product of few rows takes; a larger one goes alone."""
-    groups: list[list[Tensor]] = []
-    room = 0
-    for h in states:
-        rows = h.shape[0] * h.shape[1]
-        if rows > room:
-            groups.append([])
-            room = FEW_ROWS
-        groups[-1].append(h)
-        room -= rows
-    return groups

@@ -102,12 +102,22 @@ def _other_lanes(trace: Trace, again: Trace) -> Iterator[str]:
 def _other_notes(trace: Trace, again: Trace) -> Iterator[str]:
     if len(trace.codes) != len(again.codes):
         yield f"the trace has {len(trace.codes)} barriers, the replay {len(again.codes)}"
-    for block, (codes, other) in enumerate(zip(trace.codes, again.codes, strict=False)):
-        if codes != other:
+    for block, sides in enumerate(zip(_published(trace), _published(again), strict=False)):
+        if sides[0] != sides[1]:
             yield f"block {block}: other codes were published"
     for block, (did, does) in enumerate(zip(trace.published, again.published, strict=False)):
         if did != does:
             yield f"block {block}: other lanes published"
+
+
+def _published(trace: Trace) -> Iterator[list[tuple[int, ...] | None]]:
+    """By block, the codes of each document and lane; None of a lane that published nothing."""
+    for codes, published in zip(trace.codes, trace.published, strict=True):
+        yield [
+            note if told else None
+            for row, lanes in zip(codes, published, strict=True)
+            for note, told in zip(row, lanes, strict=True)
+        ]
 
 
 def _restart(

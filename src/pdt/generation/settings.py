@@ -28,6 +28,9 @@ class GenerationSettings(Strict):
     stop: tuple[Annotated[str, Field(min_length=1)], ...] = ()
     """Strings that end a lane; they are not part of its text."""
     stop_at_eos: bool = True
+    drafts: Annotated[int, Field(ge=0, le=64)] = 0
+    """Most tokens a lane drafts a round from its prompt and own text, fewer where they do not pay;
+    0 drafts nothing. The text is the same either way, its rounds are fewer."""
     seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] = 0
 
 

@@ -4,7 +4,7 @@ Paper: §3.6, Table 3 (parallel execution).
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -34,15 +34,16 @@ def time_answer(
     *,
     tokenizer: StudentTokenizer | None = None,
     plans: PlanSet | None = None,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> TimedAnswer:
     """Write one answer and keep the time of every round."""
-    begun = time.perf_counter()
+    begun = clock()
     stamps, ledger = [], None
     for event in start(model, [prompt], settings, tokenizer=tokenizer, plans=plans).events():
         if isinstance(event, PlanReady | Round):
-            stamps.append(time.perf_counter())
+            stamps.append(clock())
         elif isinstance(event, Done):
             ledger = event.ledger
     assert ledger is not None
     rounds = tuple(after - before for before, after in pairwise(stamps))
-    return TimedAnswer(time.perf_counter() - begun, rounds, ledger)
+    return TimedAnswer(clock() - begun, rounds, ledger)

@@ -19,6 +19,7 @@ from pdt.config import Strict
 from pdt.errors import BindingMismatch, CorruptFile, UsageError
 from pdt.generation.events import FinishReason
 from pdt.generation.interventions import Intervention
+from pdt.generation.ledger import Ledger
 from pdt.generation.loop import Generation
 from pdt.generation.settings import GenerationSettings
 from pdt.model.pdt import ParallelDecoder
@@ -56,6 +57,15 @@ class TracedLane(Strict):
     reason: FinishReason
 
 
+class TracedDrafts(Strict):
+    """How the rounds went, where lanes drafted: no part of what was written."""
+
+    rounds: int
+    drafted: tuple[tuple[int, ...], ...]
+    """Tokens by document and lane."""
+    accepted: tuple[tuple[int, ...], ...]
+
+
 class Trace(Strict):
     """One generation: what went in, what was planned, written and published."""
 
@@ -75,6 +85,7 @@ class Trace(Strict):
     codes: tuple[tuple[tuple[tuple[int, ...], ...], ...], ...]
     """By block, document and lane."""
     published: tuple[tuple[tuple[bool, ...], ...], ...]
+    drafts: TracedDrafts | None = None
 
     @property
     def plans(self) -> PlanSet:
@@ -109,7 +120,8 @@ class Trace(Strict):
 
 def model_digest(model: ParallelDecoder) -> str:
     """Of every parameter and the architecture: what a trace belongs to."""
-    weights = tensors_digest(sorted(model.named_parameters()))
+    blocks = ((name, own) for name, own in model.named_buffers() if name.endswith(".blocks"))
+    weights = tensors_digest(sorted([*model.named_parameters(), *blocks]))
     config = model.config
     parts = [config.trunk.shape, config.lanes, config.planner, config.reads, config.notes]
     return sha256_json([weights, *(part.model_dump(mode="json") for part in parts)])
@@ -150,6 +162,15 @@ def trace_of(generation: Generation, digest: str | None = None) -> Trace:
         ),
         codes=_nested(note.codes_BKM for note in generation.bus.blocks),
         published=_nested(note.published_BK for note in generation.bus.blocks),
+        drafts=_drafts(generation.ledger) if generation.settings.drafts else None,
+    )
+
+
+def _drafts(ledger: Ledger) -> TracedDrafts:
+    return TracedDrafts(
+        rounds=ledger.rounds,
+        drafted=tuple(map(tuple, ledger.drafted_tokens)),
+        accepted=tuple(map(tuple, ledger.accepted_tokens)),
     )
 
 

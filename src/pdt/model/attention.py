@@ -8,7 +8,7 @@ Paper: §3.1, §3.3, Appendix A.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
@@ -26,6 +26,9 @@ class Segment:
     v: Tensor
     valid_BS: Tensor | None = None
     """False where a shorter document of the batch is padded; None when all positions are real."""
+    seen_BKT: Tensor | None = None
+    """Of the queries' own segment: how many of its positions each may read, where lanes stand at
+    different places; None for the causal triangle, aligned to its end."""
 
     @property
     def length(self) -> int:
@@ -45,9 +48,12 @@ def attend(q_BKHTX: Tensor, segments: Sequence[Segment], tile: int = QUERY_TILE)
     tiles = []
     for start in range(0, T, tile):
         stop = min(start + tile, T)
-        # Keys after the tile's last query are in its future: they are not even scored.
-        seen = own.length - T + stop
-        tail = Segment(own.k[:, :, :, :seen], own.v[:, :, :, :seen])
+        if own.seen_BKT is None:
+            # Keys after the tile's last query are in its future: they are not even scored.
+            seen = own.length - T + stop
+            tail = Segment(own.k[:, :, :, :seen], own.v[:, :, :, :seen])
+        else:
+            tail = replace(own, seen_BKT=own.seen_BKT[:, :, start:stop])
         tiles.append(_attend_tile(q_BKHTX[:, :, :, start:stop], [*past, tail]))
     return tiles[0] if len(tiles) == 1 else torch.cat(tiles, dim=3)
 
@@ -66,7 +72,9 @@ def _attend_tile(q_BKHTX: Tensor, segments: Sequence[Segment]) -> Tensor:
     G = segments[0].k.shape[2]
     q = (q_BKHTX * X**-0.5).reshape(B, K, G, H // G, T, X)
     scores = [_scores(q, segment) for segment in segments]
-    if T > 1:
+    if segments[-1].seen_BKT is not None:
+        scores[-1] = _hide_unseen(scores[-1], segments[-1].seen_BKT)
+    elif T > 1:
         scores[-1] = scores[-1] + _causal_bias(scores[-1])
     weights = torch.softmax(torch.cat(scores, dim=-1), dim=-1)
     out = q.new_zeros(q.shape)
@@ -97,6 +105,12 @@ def _weighted_values(weights_BKGRTS: Tensor, segment: Segment) -> Tensor:
         return (weights_BKGRTS.reshape(B, K, G, R * T, S) @ segment.v).unflatten(3, (R, T))
     rows = weights_BKGRTS.transpose(1, 2).reshape(B, G, K * R * T, S)
     return (rows @ segment.v[:, 0]).unflatten(2, (K, R, T)).transpose(1, 2)
+
+
+def _hide_unseen(scores_BKGRTS: Tensor, seen_BKT: Tensor) -> Tensor:
+    place_S = torch.arange(scores_BKGRTS.shape[-1], device=scores_BKGRTS.device)
+    unseen_BKTS = place_S >= seen_BKT[..., None]
+    return scores_BKGRTS.masked_fill(unseen_BKTS[:, :, None, None], -torch.inf)
 
 
 def _causal_bias(scores: Tensor) -> Tensor:

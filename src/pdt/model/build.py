@@ -11,13 +11,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pdt.config import PdtConfig, load_config
+from pdt.config import PdtConfig, edit_config, load_config
 from pdt.config.presets import read_yaml
 from pdt.errors import BindingMismatch
 from pdt.model.linear import Linear
 from pdt.model.pdt import ParallelDecoder
 from pdt.model.trunk import TrunkIdentity, tensors_digest
 from pdt.model.weights import PretrainedWeights, open_weights
+from pdt.terms import NotesCondition
 from pdt.tokenizer import StudentTokenizer
 
 
@@ -108,6 +109,43 @@ def random_model(config: PdtConfig, *, seed: int = 0) -> ParallelDecoder:
     nn.init.normal_(model.trunk.embed_tokens.weight, std=0.02, generator=generator)
     model.trunk_identity = TrunkIdentity(None, None, tensors_digest(model.trunk.shared()))
     return model
+
+
+def part_lanes(model: ParallelDecoder) -> ParallelDecoder:
+    """Lanes that shared one stack, each with a copy of its own to go on from."""
+    if not model.config.lanes.shared:
+        raise BindingMismatch(
+            "The lanes of this model have stacks of their own already.",
+            [("lanes.shared", "false", "true")],
+            "Part a model that was made with --set lanes.shared=true.",
+            sides=("model", "needed"),
+        )
+    parted = ParallelDecoder(edit_config(model.config, ["lanes.shared=false"], where="part"))
+    own = parted.state_dict()
+    for name, value in model.state_dict().items():
+        own[name].copy_(value)  # over the lane axis, where there is one now
+    parted.trunk_identity, parted.tokenizer = model.trunk_identity, model.tokenizer
+    return parted
+
+
+def give_notes(model: ParallelDecoder, condition: NotesCondition) -> ParallelDecoder:
+    """A model whose lanes have read no note so far, for the condition under which they will.
+
+    So bus and control go on from the same weights, as far as notes had no part in them. The weights
+    are shared with `model`.
+    """
+    if model.config.notes.condition is not NotesCondition.NO_DYNAMIC:
+        raise BindingMismatch(
+            "The lanes of this model read notes already.",
+            [("notes.condition", model.config.notes.condition, NotesCondition.NO_DYNAMIC)],
+            "A trained model keeps its condition: train one from a start of the other.",
+            sides=("model", "needed"),
+        )
+    setting = f"notes.condition={condition.value}"
+    given = ParallelDecoder(edit_config(model.config, [setting], where="notes"))
+    given.load_state_dict(model.state_dict())
+    given.trunk_identity, given.tokenizer = model.trunk_identity, model.tokenizer
+    return given
 
 
 def check_shape(config: PdtConfig, weights: PretrainedWeights) -> None:

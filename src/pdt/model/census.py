@@ -86,6 +86,7 @@ def census_of(model: ParallelDecoder) -> Census:
     """Count a model's own parameters."""
     config = model.config
     layers, fork = model.lane_layers, config.lanes.fork_layer
+    stacks = 1 if config.lanes.shared else config.lanes.count
     return Census(
         shared={
             "embedding": _count(model.trunk.embed_tokens),
@@ -97,7 +98,7 @@ def census_of(model: ParallelDecoder) -> Census:
             ),
         },
         physical={
-            f"{config.lanes.count} × layers {fork}–{config.trunk.shape.layers - 1}": sum(
+            f"{stacks} × layers {fork}–{config.trunk.shape.layers - 1}": sum(
                 _count(layer.decoder) for layer in layers
             )
         },
@@ -126,7 +127,8 @@ def traffic(config: PdtConfig, census: Census | None = None) -> Traffic:
     lookup = 0 if config.trunk.shape.tied_head else census.shared["embedding"]
     shared, physical = census.shared_total - lookup, census.physical_total
     lanes = config.lanes.count
-    return Traffic(shared, shared + physical, lanes * shared + physical)
+    serial = lanes * (shared + physical) if config.lanes.shared else lanes * shared + physical
+    return Traffic(shared, shared + physical, serial)
 
 
 def inference_memory(
@@ -146,7 +148,7 @@ def inference_memory(
             "weights": census.total * weight_bytes,
             "prompt cache below the fork (shared)": batch * fork * prompt_tokens * token,
             "prompt cache above the fork": batch
-            * lanes
+            * config.prompt_lanes
             * config.upper_layers
             * prompt_tokens
             * token,

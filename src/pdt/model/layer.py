@@ -106,7 +106,9 @@ class LaneLayer(nn.Module):
 
     def __init__(self, config: PdtConfig) -> None:
         super().__init__()
-        self.decoder = DecoderLayer(config.trunk.shape, Bank(config.lanes.count, config.lanes.rank))
+        lanes = config.lanes
+        bank = Bank(None if lanes.shared else lanes.count, lanes.rank)
+        self.decoder = DecoderLayer(config.trunk.shape, bank)
         self.plan_kv = PlanKV(config)
         self.snc = SharedNotes(config)
 

@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from pdt.model.blocks import Packed
 from pdt.model.product import product
 
 
@@ -32,6 +33,36 @@ class Linear(nn.Module):
         return product(x_BKTD, self.weight, self.bias)
 
 
+class PackedLinear(nn.Module):
+    """A linear map whose weight lies in blocks of GGUF's kinds, for all lanes or one slice a lane.
+
+    Its weight is a value like any other to who multiplies by it; it is never trained.
+
+    Not in the paper, whose weights are whole (§3.3).
+    """
+
+    def __init__(self, blocks: Tensor, inputs: int, bias: nn.Parameter | None) -> None:
+        super().__init__()
+        self.blocks: Tensor
+        self.register_buffer("blocks", blocks)
+        self.inputs = inputs
+        self.bias = bias
+
+    @property
+    def weight(self) -> Packed:
+        return Packed(self.blocks, self.inputs)
+
+    def forward(self, x_BKTD: Tensor) -> Tensor:
+        return product(x_BKTD, self.weight, self.bias)
+
+
+class PackedEmbedding(PackedLinear):
+    """Rows of a table in blocks, looked up; a tied head multiplies by the same blocks."""
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return Packed(self.blocks[tokens], self.inputs).expanded()
+
+
 class LowRankLinear(nn.Module):
     """One frozen weight for all lanes, and a change of low rank that each lane owns.
 
@@ -42,19 +73,20 @@ class LowRankLinear(nn.Module):
     Not in the paper, whose lanes own whole copies (§3.3).
     """
 
-    def __init__(self, inputs: int, outputs: int, *, lanes: int, rank: int) -> None:
+    def __init__(self, inputs: int, outputs: int, *, lanes: int | None, rank: int) -> None:
         super().__init__()
+        axis = () if lanes is None else (lanes,)
         drawn = torch.randn(rank, inputs) * inputs**-0.5
-        self.narrow = nn.Parameter(drawn.repeat(lanes, 1, 1))
-        self.widen = nn.Parameter(torch.zeros(lanes, outputs, rank))
-        self._base: tuple[Linear, ...] = ()
+        self.narrow = nn.Parameter(drawn.repeat(*axis, 1, 1))
+        self.widen = nn.Parameter(torch.zeros(*axis, outputs, rank))
+        self._base: tuple[Linear | PackedLinear, ...] = ()
 
     @property
-    def base(self) -> Linear:
+    def base(self) -> Linear | PackedLinear:
         (base,) = self._base
         return base
 
-    def stand_on(self, base: Linear) -> None:
+    def stand_on(self, base: Linear | PackedLinear) -> None:
         self._base = (base,)  # in a tuple, or it would become a part of this module
 
     def forward(self, x_BKTD: Tensor) -> Tensor:
@@ -64,13 +96,14 @@ class LowRankLinear(nn.Module):
 
 @dataclass(frozen=True)
 class Bank:
-    """Whose weights a layer has: everybody's (`lanes` None), or each lane's own."""
+    """Whose weights a layer has: everybody's (`lanes` None), or each lane's own; whole, or a change
+    of low rank."""
 
     lanes: int | None = None
     rank: int | None = None
 
     def linear(self, inputs: int, outputs: int, *, bias: bool = False) -> nn.Module:
-        if self.lanes is None or self.rank is None:
+        if self.rank is None:
             return Linear(inputs, outputs, lanes=self.lanes, bias=bias)
         return LowRankLinear(inputs, outputs, lanes=self.lanes, rank=self.rank)
 

@@ -24,14 +24,15 @@ def one_lane(model: ParallelDecoder, lane: int) -> ParallelDecoder:
     view = copy.copy(model)
     view._modules = dict(model._modules)
     view.config = PdtConfig.model_validate(edited)
-    view.lanes = nn.ModuleList(_lane_layer(layer, lane) for layer in model.lane_layers)
+    view.lanes = nn.ModuleList(_lane_layer(layer, lane, view.config) for layer in model.lane_layers)
     return view
 
 
-def _lane_layer(layer: LaneLayer, lane: int) -> LaneLayer:
+def _lane_layer(layer: LaneLayer, lane: int, config: PdtConfig) -> LaneLayer:
     view = copy.copy(layer)
     view._modules = dict(layer._modules)
-    view.decoder = _slice(layer.decoder, lane)
+    if not config.lanes.shared:
+        view.decoder = _slice(layer.decoder, lane)
     snc = copy.copy(layer.snc)
     snc._modules = dict(layer.snc._modules)
     snc.address = copy.copy(layer.snc.address)
@@ -46,6 +47,10 @@ def _slice(module: M, lane: int) -> M:
     view._parameters = {
         name: None if p is None else nn.Parameter(p[lane : lane + 1], requires_grad=False)
         for name, p in module._parameters.items()
+    }
+    view._buffers = {  # of blocks, a lane each
+        name: value if value is None or value.dim() < 3 else value[lane : lane + 1]
+        for name, value in module._buffers.items()
     }
     view._modules = {n: m if m is None else _slice(m, lane) for n, m in module._modules.items()}
     return view

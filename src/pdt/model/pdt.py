@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from pdt.config import PdtConfig
 from pdt.errors import UsageError
 from pdt.model.attention import Segment
-from pdt.model.cache import Finished, LayerMemory, SegmentList, SuffixBuffer
+from pdt.model.cache import Finished, LayerMemory, SegmentList, SuffixBuffer, Taken
 from pdt.model.gated_read import ReadMemory
 from pdt.model.heads import SemanticHeads
 from pdt.model.layer import DecoderLayer, LaneLayer, stand_on
@@ -54,8 +54,13 @@ class Frontier:
     plan_reads: list[ReadMemory]
     h_BKD: Tensor
     """State of the last prompt token in each lane: it scores the first token of every section."""
-    written: int = 0
-    """Tokens every lane has taken in so far."""
+    taken: Taken
+    """Tokens each lane has taken in so far."""
+
+    def starts(self) -> Tensor:
+        """The position of each lane's next token, [B, K], or [B, 1] where all lanes agree."""
+        counts = torch.tensor(self.taken.counts_BK, device=self.lengths_B.device)
+        return self.lengths_B[:, None] + (counts[:, :1] if self.taken.same else counts)
 
 
 class ParallelDecoder(nn.Module):
@@ -109,7 +114,7 @@ class ParallelDecoder(nn.Module):
         padded = bool((lengths_B < T).any())
         valid = positions < lengths_B[:, None] if padded else None
         memories: list[LayerMemory] = [SegmentList() for _ in self.trunk.layers]
-        h = self.trunk(tokens_BT[:, None], self._rotary(positions), memories)
+        h = self.trunk(tokens_BT[:, None], self._rotary(positions[:, None]), memories)
         lower = [Segment(past.k, past.v, valid) for memory in memories for past in memory.past]
         return Prompt(h[:, 0], lengths_B, valid, lower)
 
@@ -128,12 +133,11 @@ class ParallelDecoder(nn.Module):
         plan_reads = self.read_plans(plans)
         B, T = prompt.h_BTD.shape[:2]
         positions = torch.arange(T, device=prompt.h_BTD.device).expand(B, T)
-        turn = self._rotary(positions)
+        turn = self._rotary(positions[:, None])
         memories: list[LayerMemory] = [SegmentList() for _ in self.lane_layers[:-1]]
         # In memory the lane comes first: each lane's rows are one piece for its own weights.
-        lanes = self.config.lanes.count
-        h = prompt.h_BTD.expand(lanes, -1, -1, -1).contiguous().transpose(0, 1)
         marked = self.config.reads.plan_in_prompt
+        h = prompt.h_BTD.expand(self.config.prompt_lanes, -1, -1, -1).contiguous().transpose(0, 1)
         h_read = self._upper(h, turn, memories, plan_reads if marked else None, None)
         upper = [Segment(past.k, past.v, prompt.valid_BT) for m in memories for past in m.past]
         # Of the last layer later tokens read keys and values alone; only the prompt's last token,
@@ -145,17 +149,20 @@ class ParallelDecoder(nn.Module):
         first = len(self.lane_layers) - 1 if marked else 0
         last = (prompt.lengths_B - 1).to(h.device)
         h_BK1D = (h_read if marked else h)[torch.arange(B, device=h.device), :, last, None]
-        turn = self._rotary(last[:, None])
+        h_BK1D = h_BK1D.expand(-1, self.config.lanes.count, -1, -1)
+        turn = self._rotary(last[:, None, None])
         for layer, segment, plan in list(zip(self.lane_layers, upper, plan_reads, strict=True))[
             first:
         ]:
             h_BK1D = layer(h_BK1D, turn, Finished(segment), plan, None)
+        taken = Taken(B, self.config.lanes.count)
         return Frontier(
             lengths_B=prompt.lengths_B,
-            lower=[self._memory(segment, suffix_tokens) for segment in prompt.lower],
-            upper=[self._memory(segment, suffix_tokens) for segment in upper],
+            lower=[self._memory(segment, suffix_tokens, taken) for segment in prompt.lower],
+            upper=[self._memory(segment, suffix_tokens, taken) for segment in upper],
             plan_reads=plan_reads,
             h_BKD=h_BK1D[:, :, 0],
+            taken=taken,
         )
 
     def read_plans(self, plans: PlanSet) -> list[ReadMemory]:
@@ -166,14 +173,26 @@ class ParallelDecoder(nn.Module):
     # During generation: one grouped forward a round.
 
     def advance(
-        self, frontier: Frontier, tokens_BKT: Tensor, notes: Sequence[ReadMemory] | None
+        self,
+        frontier: Frontier,
+        tokens_BKT: Tensor,
+        notes: Sequence[ReadMemory] | None,
+        counts_BK: Sequence[Sequence[int]] | None = None,
     ) -> Tensor:
-        """Take T tokens in every lane; return the last layer's states, before the final norm."""
-        start_B = frontier.lengths_B + frontier.written
-        frontier.written += tokens_BKT.shape[2]
-        turn = self._turn_at(start_B, tokens_BKT)
+        """Take T tokens in every lane; return the last layer's states, before the final norm.
+
+        With `counts_BK` a lane takes so many of its T, and the rest is padding.
+        """
+        B, K, T = tokens_BKT.shape
+        counts_BK = counts_BK or [[T] * K] * B
+        for memory in (*frontier.lower[:1], *frontier.upper[:1]):
+            if isinstance(memory, SuffixBuffer):
+                frontier.taken.check_room(memory.capacity, counts_BK)
+        turn = self._turn_at(frontier.starts(), tokens_BKT)
         h_BKTD = self.trunk(tokens_BKT, turn, frontier.lower)
-        return self._upper(h_BKTD, turn, frontier.upper, frontier.plan_reads, notes)
+        h_BKTD = self._upper(h_BKTD, turn, frontier.upper, frontier.plan_reads, notes)
+        frontier.taken.add(counts_BK)
+        return h_BKTD
 
     # In training the tokens are known: below the fork they run ahead, above it block by block.
 
@@ -182,14 +201,14 @@ class ParallelDecoder(nn.Module):
     ) -> Tensor:
         """States at the fork of all tokens to come, in one call; `lower` stays as it is."""
         memories: list[LayerMemory] = [SegmentList(past) for past in lower]
-        return self.trunk(tokens_BKT, self._turn_at(start_B, tokens_BKT), memories)
+        return self.trunk(tokens_BKT, self._turn_at(start_B[:, None], tokens_BKT), memories)
 
     def advance_stacks(
         self, frontier: Frontier, h_BKTD: Tensor, notes: Sequence[ReadMemory] | None
     ) -> Tensor:
         """`advance` above the fork alone, on states that `read_targets` has computed."""
-        turn = self._turn_at(frontier.lengths_B + frontier.written, h_BKTD)
-        frontier.written += h_BKTD.shape[2]
+        turn = self._turn_at(frontier.starts(), h_BKTD)
+        frontier.taken.add_everywhere(h_BKTD.shape[2])
         return self._upper(h_BKTD, turn, frontier.upper, frontier.plan_reads, notes)
 
     def logits(self, h_BKTD: Tensor) -> Tensor:
@@ -208,7 +227,8 @@ class ParallelDecoder(nn.Module):
         """Per upper layer, keys and values of the notes lanes may read while writing `block`."""
         if may_read_KK is None:
             may_read_KK = visibility_table(self.config.notes.condition, self.config.lanes.count)
-        window = bus.window(block, may_read_KK, self.config.notes.window_blocks)
+        delay = self.config.records.note_delay_blocks
+        window = bus.window(block, may_read_KK, self.config.notes.window_blocks, delay)
         if window is None:
             return None
         return [layer.snc.read_notes(window) for layer in self.lane_layers]
@@ -231,15 +251,15 @@ class ParallelDecoder(nn.Module):
             h_BKTD = self.call_layer(layer, h_BKTD, turn, memories[index], plan, note)
         return h_BKTD
 
-    def _turn_at(self, start_B: Tensor, run_BKT: Tensor) -> Rotary:
-        """Angles of a run of tokens or states that begins at `start_B`."""
+    def _turn_at(self, start_BK: Tensor, run_BKT: Tensor) -> Rotary:
+        """Angles of a run of tokens or states that begins at `start_BK`; lane axis 1 or K."""
         offsets = torch.arange(run_BKT.shape[2], device=run_BKT.device)
-        return self._rotary(start_B.to(run_BKT.device)[:, None] + offsets)
+        return self._rotary(start_BK.to(run_BKT.device)[..., None] + offsets)
 
-    def _rotary(self, positions_BT: Tensor) -> Rotary:
+    def _rotary(self, positions_BKT: Tensor) -> Rotary:
         shape = self.config.trunk.shape
         dtype = self.trunk.norm.weight.dtype
-        return rotary(shape.rope, shape.head_width, positions_BT, dtype)
+        return rotary(shape.rope, shape.head_width, positions_BKT, dtype)
 
     def _check_prompt(self, tokens_BT: Tensor, lengths_B: Tensor | None) -> None:
         B, T = tokens_BT.shape
@@ -258,7 +278,7 @@ class ParallelDecoder(nn.Module):
                 f"lengths_B must be {B} numbers of at most {T}, got {lengths_B.tolist()}."
             )
 
-    def _memory(self, prompt: Segment, suffix_tokens: int | None) -> LayerMemory:
+    def _memory(self, prompt: Segment, suffix_tokens: int | None, taken: Taken) -> LayerMemory:
         if suffix_tokens is None:
             return SegmentList([prompt])
-        return SuffixBuffer(prompt, self.config.lanes.count, suffix_tokens)
+        return SuffixBuffer(prompt, self.config.lanes.count, suffix_tokens, taken)

@@ -14,7 +14,7 @@ from pdt.terms import RopeScaling
 
 
 class Rotary(NamedTuple):
-    """Cosines and sines of the current positions, [B, 1, 1, T, X]."""
+    """Cosines and sines of the current positions, [B, 1 or K, 1, T, X]."""
 
     cos: Tensor
     sin: Tensor
@@ -27,11 +27,13 @@ class Rotary(NamedTuple):
         return torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1)
 
 
-def rotary(config: RopeConfig, head_width: int, positions_BT: Tensor, dtype: torch.dtype) -> Rotary:
-    """Angles in fp32, cast last, as the families' own code does."""
+def rotary(
+    config: RopeConfig, head_width: int, positions_BKT: Tensor, dtype: torch.dtype
+) -> Rotary:
+    """Angles in fp32, cast last, as the families' own code does; lane axis 1 where all agree."""
     frequencies, scale = rope_frequencies(config, head_width)
-    angles = positions_BT[:, None, None, :, None].float() * frequencies.to(positions_BT.device)
-    angles = torch.cat((angles, angles), dim=-1)  # [B, 1, 1, T, X]
+    angles = positions_BKT[:, :, None, :, None].float() * frequencies.to(positions_BKT.device)
+    angles = torch.cat((angles, angles), dim=-1)  # [B, 1 or K, 1, T, X]
     return Rotary((angles.cos() * scale).to(dtype), (angles.sin() * scale).to(dtype))
 
 

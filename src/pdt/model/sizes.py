@@ -14,6 +14,7 @@ from torch.overrides import TorchFunctionMode
 
 from pdt.config import PdtConfig
 from pdt.errors import CorruptFile
+from pdt.model.packing import of_floats
 from pdt.model.pdt import ParallelDecoder
 
 Shapes = dict[str, tuple[int, ...]]
@@ -23,7 +24,7 @@ _DRAWS = ("normal_", "uniform_", "kaiming_uniform_", "xavier_uniform_", "trunc_n
 
 
 def stored_shapes(path: Path, prefix: str = "") -> Shapes:
-    """Name and shape of every tensor of a safetensors file; only floats are weights."""
+    """Name and shape of every tensor of a safetensors file; floats, or blocks of them."""
     try:
         with safe_open(path, framework="pt") as file:
             slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
@@ -34,7 +35,7 @@ def stored_shapes(path: Path, prefix: str = "") -> Shapes:
             f"{path} is not a whole safetensors file: {error}.\nTake it again."
         ) from error
     for name, kind in kinds.items():
-        if kind not in _FLOATS:
+        if kind not in (("U8",) if name.endswith(".blocks") else _FLOATS):
             raise CorruptFile(f"{path}: {name} is stored as {kind}, expected a float.")
     return shapes
 
@@ -53,6 +54,7 @@ def check_sizes(
     if problems:  # a layer has many tensors
         raise _refusal(where, [*problems, f"  tensors stored: {len(stored)}"])
     expected = _expected(config, where)
+    stored = of_floats(stored, expected)
     if not with_trunk:
         expected = {n: shape for n, shape in expected.items() if not n.startswith("trunk.")}
     problems = [

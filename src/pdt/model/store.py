@@ -27,6 +27,7 @@ from pdt.errors import BindingMismatch, CorruptFile, UsageError
 from pdt.model.build import absolute_source, check_shape, fill_trunk
 from pdt.model.kept_trunk import keep_trunk, read_kept
 from pdt.model.names import model_directory
+from pdt.model.packing import is_packed, lay_out_blocks, trunk_values
 from pdt.model.pdt import ParallelDecoder
 from pdt.model.pieces import write_tensors
 from pdt.model.sizes import NoDraws, check_sizes, stored_shapes
@@ -93,7 +94,7 @@ def write_binding(
     if identity is None:
         raise UsageError("The model has no weights yet: build it with from_trunk or random_model.")
     if (directory / TRUNK).exists():
-        shared = sorted(load_file(directory / TRUNK).items())
+        shared = trunk_values(model, load_file(directory / TRUNK))
         identity = TrunkIdentity(identity.source, identity.revision, tensors_digest(shared))
     config = model.config.model_dump(mode="json")
     write_json(directory / CONFIG, {"format": FORMAT, "config": config, "trunk": asdict(identity)})
@@ -131,10 +132,12 @@ def load_model(
     check_sizes(config, stored, directory, with_trunk=source is None)
     with NoDraws():  # every value is replaced
         model = ParallelDecoder(config).to(dtype)
+    lay_out_blocks(model, stored)
     state = _load(directory / LANES) | _load(directory / COORDINATION)
     if packed is not None:
         shared = _load(packed)
-        digest = tensors_digest((n, shared[f"trunk.{n}"]) for n, _ in model.trunk.shared())
+        bare = {name.removeprefix("trunk."): value for name, value in shared.items()}
+        digest = tensors_digest(trunk_values(model, bare))
         model.trunk_identity = TrunkIdentity(identity.source, identity.revision, digest)
         state |= shared
     elif kept is not None:
@@ -184,6 +187,10 @@ def share_trunk(model: ParallelDecoder, other: str, dtype: torch.dtype, out: Pat
     One that lies beside `out` is bound by its name alone, so that both can move together.
     """
     directory = model_directory(other)
+    if is_packed(model):
+        raise UsageError(
+            "The trunk of a quantised model is its own.\nPack the model that it was made from."
+        )
     packed = directory / TRUNK
     if not packed.is_file():
         raise UsageError(
@@ -260,7 +267,7 @@ def _open_source(
 
 
 def _as_dtype(part: Mapping[str, Tensor], dtype: torch.dtype) -> dict[str, Tensor]:
-    return {name: value.to(dtype) for name, value in part.items()}
+    return {n: value.to(dtype) if value.is_floating_point() else value for n, value in part.items()}
 
 
 def _load(path: Path) -> dict[str, Tensor]:

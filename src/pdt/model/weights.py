@@ -17,6 +17,7 @@ from torch import Tensor
 
 from pdt.config import TrunkShape
 from pdt.errors import TrunkRefused, UsageError
+from pdt.model.blocks import GGML_KINDS, Packed
 from pdt.model.families import shape_from_gguf, shape_from_hf
 from pdt.model.gguf_header import GGUFHeader, StoredTensor
 from pdt.model.tokenizer import TrunkTokenizer, tokenizer_from_gguf, tokenizer_from_hf
@@ -34,6 +35,10 @@ class PretrainedWeights(Protocol):
 
     def tensor(self, name: str) -> Tensor:
         """One tensor in fp32."""
+        ...
+
+    def blocks(self, name: str) -> Packed | None:
+        """A tensor in the blocks it is stored in, where that is one of our kinds."""
         ...
 
     def tokenizer(self) -> TrunkTokenizer | None:
@@ -93,6 +98,9 @@ class HuggingFaceDirectory:
             )
         return value.float()
 
+    def blocks(self, name: str) -> Packed | None:
+        return None  # safetensors hold floats
+
     def tokenizer(self) -> TrunkTokenizer | None:
         return tokenizer_from_hf(self._path)
 
@@ -147,9 +155,20 @@ class GGUFFile:
         stored = self._header.tensors[self._gguf_name[name]]
         expanded = self._expand(self._rows(stored), stored.kind)
         value = torch.from_numpy(expanded.copy()).float().reshape(stored.shape)
-        if self.shape.family is TrunkFamily.LLAMA and re.search(r"\.[qk]_proj\.weight$", name):
-            value = _half_split(value, self.shape.head_width)
-        return value
+        return _half_split(value, self.shape.head_width) if self._in_pairs(name) else value
+
+    def blocks(self, name: str) -> Packed | None:
+        """As they lie in the file, save that rows of queries and keys stand in our order."""
+        stored = self._header.tensors[self._gguf_name[name]]
+        if stored.kind not in GGML_KINDS:
+            return None
+        rows = torch.from_numpy(self._rows(stored).copy())
+        rows = _half_split(rows, self.shape.head_width) if self._in_pairs(name) else rows
+        return Packed(rows, stored.shape[-1])
+
+    def _in_pairs(self, name: str) -> bool:
+        llama = self.shape.family is TrunkFamily.LLAMA
+        return llama and re.search(r"\.[qk]_proj\.weight$", name) is not None
 
     def _rows(self, tensor: StoredTensor) -> Any:
         try:

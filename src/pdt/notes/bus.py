@@ -73,20 +73,26 @@ class NotesBus:
                 )
         return replace(self, blocks=(*self.blocks, notes))
 
-    def window(self, block: int, may_read_KK: Tensor, window_blocks: int) -> NoteWindow | None:
-        """What lanes may read while writing `block`: the blocks before it, at most the window."""
+    def window(
+        self, block: int, may_read_KK: Tensor, window_blocks: int, delay_blocks: int = 1
+    ) -> NoteWindow | None:
+        """What lanes may read while writing `block`: the newest blocks that have been delivered.
+
+        A note of block b is delivered at the start of block b + `delay_blocks`.
+        """
         if block > len(self.blocks):
             raise BusError(
                 f"Block {block} cannot begin: block {len(self.blocks)} has not been committed.\n"
                 "Every lane waits at the barrier until all notes of the block are in."
             )
-        first = max(0, block - window_blocks)
-        visible = self.blocks[first:block]
+        end = max(0, block - delay_blocks + 1)
+        first = max(0, end - window_blocks)
+        visible = self.blocks[first:end]
         if not visible:
             return None
         device = visible[0].vectors_BKE.device
         lane = torch.arange(self.lanes, device=device)
-        lag = block - torch.arange(first, block, device=device)  # 1 is the block just ended
+        lag = block - torch.arange(first, end, device=device)  # 1 is the block just ended
         published = torch.cat([notes.published_BK for notes in visible], dim=1)  # [B, Q]
         producer = lane.repeat(len(visible))
         may_read = may_read_KK.to(device)[:, producer]  # [K, Q]

@@ -8,7 +8,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from pdt.config import parse_override
-from pdt.errors import PdtError, UsageError
+from pdt.errors import CRASHED, PdtError, UsageError
 from pdt.generation.writer import Writer
 from pdt.serve.app import build
 from pdt.serve.limits import Limits
@@ -54,7 +54,7 @@ def run(
     server.run(sockets=[listening])
     if isinstance(engine.error, PdtError):
         raise engine.error
-    return 0 if engine.error is None else 1
+    return 0 if engine.error is None else CRASHED
 
 
 def limits_from(overrides: Sequence[str]) -> Limits:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from pdt.errors import PdtError
 from pdt.generation.events import Barrier, Done, FinishReason, PlanReady, Round
 from pdt.generation.pack import Pack
 from pdt.generation.trace import model_digest
@@ -110,7 +111,8 @@ class Engine:
             self.digest = model_digest(self.writer.model)
             self._write(Pack(self.writer.model))
         except BaseException as error:
-            log.exception("the engine has stopped")
+            if not isinstance(error, PdtError):  # a refusal is the command's to say
+                log.exception("the engine has stopped")
             self.error = error
             self._give_up()
             self.on_failure()

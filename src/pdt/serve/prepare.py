@@ -51,8 +51,8 @@ def source_as_read(writer: Writer, source: str) -> str:
         raise Refusal(
             400,
             f"The source has {len(source)} characters; the model reads "
-            f"{writer.model.config.planner.max_prompt_tokens} tokens. The limit is never met by "
-            "cutting: give a shorter source.",
+            f"{writer.model.config.planner.max_prompt_tokens} tokens. Nothing is "
+            "cut to fit: give a shorter source.",
             param="source",
         )
     text = markdown_text(source)

@@ -8,9 +8,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from pdt.model.blocks import BLOCK, Packed, expand_in_torch
 from pdt.model.kernels.build import library
 
 FEW_ROWS = 16
+_ROUNDED = 40
+"""Bytes of `rounded` in blocks.h: 32 activations in eight bits, their scale, an eighth of their
+sum."""
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -57,3 +61,34 @@ def _rows_linear(x_GRI: Tensor, weight_GOI: Tensor) -> Tensor:
         torch.get_num_threads(),
     )  # fmt: skip
     return y
+
+
+def packed_linear(x_GRI: Tensor, weight: Packed) -> Tensor:
+    """Rows [G, R, in] times blocks [G, out, in], or one [out, in] for all groups → [G, R, out]."""
+    wants_gradient = torch.is_grad_enabled() and x_GRI.requires_grad
+    compiled = library()
+    floats = x_GRI.device.type == "cpu" and x_GRI.dtype == torch.float32
+    if compiled is None or wants_gradient or not floats:
+        return x_GRI @ weight.expanded().to(x_GRI).mT
+    G, R, inputs = x_GRI.shape
+    x, blocks = x_GRI.contiguous(), weight.blocks.contiguous()
+    outputs = blocks.shape[-2]
+    y = x.new_empty(G, R, outputs)
+    rounded = torch.empty(G * R * -(-inputs // BLOCK) * _ROUNDED, dtype=torch.uint8)
+    compiled.pdt_blocks_linear(
+        weight.kind, blocks.data_ptr(), x.data_ptr(), y.data_ptr(), G, R, outputs, inputs,
+        rounded.data_ptr(), torch.get_num_threads(),
+    )  # fmt: skip
+    return y
+
+
+def expand_blocks(packed: Packed) -> Tensor:
+    """Every number of packed blocks in fp32, by the compiled code where there is one."""
+    compiled, blocks = library(), packed.blocks
+    if compiled is None or blocks.device.type != "cpu":
+        return expand_in_torch(packed)
+    blocks = blocks.contiguous()
+    out = torch.empty(packed.shape)
+    rows = blocks.numel() // blocks.shape[-1]
+    compiled.pdt_blocks_expand(packed.kind, blocks.data_ptr(), out.data_ptr(), rows, packed.inputs)
+    return out

@@ -16,6 +16,8 @@ from pathlib import Path
 from pdt.provenance import atomic_path
 
 SOURCE = Path(__file__).with_name("decode.c")
+PARTS = (SOURCE, *sorted(SOURCE.parent.glob("*.h")))
+"""One idea each; `decode.c` includes the others, so that they are compiled as one."""
 FLAGS = ("-O3", "-march=native", "-fopenmp", "-fPIC", "-shared")
 
 
@@ -38,6 +40,13 @@ def library() -> ctypes.CDLL | None:
     pointer, size = ctypes.c_void_p, ctypes.c_long
     compiled.pdt_rows_linear.argtypes = [*[pointer] * 3, *[size] * 4, ctypes.c_int]
     compiled.pdt_rows_linear.restype = None
+    kind = ctypes.c_int
+    compiled.pdt_blocks_linear.argtypes = [
+        kind, *[pointer] * 3, *[size] * 4, pointer, ctypes.c_int,
+    ]  # fmt: skip
+    compiled.pdt_blocks_linear.restype = None
+    compiled.pdt_blocks_expand.argtypes = [kind, pointer, pointer, size, size]
+    compiled.pdt_blocks_expand.restype = None
     compiled.pdt_round.argtypes = [pointer, pointer]
     compiled.pdt_round.restype = None
     compiled.pdt_round_scratch.argtypes = [pointer]
@@ -48,7 +57,8 @@ def library() -> ctypes.CDLL | None:
 def _compiled(compiler: str) -> Path:
     version = subprocess.run([compiler, "--version"], capture_output=True, check=True).stdout
     cpu = "".join(cpu_lines(("flags", "Features")))
-    key = hashlib.sha256(b"\0".join([SOURCE.read_bytes(), " ".join(FLAGS).encode(), version]))
+    parts = [part.read_bytes() for part in PARTS]
+    key = hashlib.sha256(b"\0".join([*parts, " ".join(FLAGS).encode(), version]))
     key.update(platform.machine().encode() + cpu.encode())
     target = cache_directory() / "kernels" / f"decode-{key.hexdigest()[:16]}.so"
     if not target.exists():

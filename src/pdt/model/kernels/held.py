@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from pdt.model.pdt import Frontier, ParallelDecoder
 
 
+Counts = Sequence[Sequence[int]]
+"""Tokens by document and lane."""
+
+
 class HeldFrontier:
     """The documents of one frontier, ready to take part in rounds.
 
@@ -36,7 +40,7 @@ class HeldFrontier:
         first = self._buffers[0]
         # The angles of every position the lanes can reach, [B, capacity, X].
         positions = frontier.lengths_B[:, None] + torch.arange(first.capacity)
-        turn = rotary(shape.rope, shape.head_width, positions, torch.float32)
+        turn = rotary(shape.rope, shape.head_width, positions[:, None], torch.float32)
         self._angles = [turn.cos.contiguous(), turn.sin.contiguous()]
         self._documents = (Document * self.documents)()
         for b, slot in enumerate(self._documents):
@@ -59,20 +63,15 @@ class HeldFrontier:
         """Of every document, and by layer of what every document holds of it."""
         return _addresses(self._documents), [_addresses(row) for row in self._held]
 
-    def take(self, notes: Sequence[ReadMemory] | None) -> None:
-        """Make room for one more token a lane, under the plans and notes in force now."""
+    def take(self, counts_BK: Counts, notes: Sequence[ReadMemory] | None) -> None:
+        """Make ready for so many more tokens, under the plans and notes in force now."""
+        self.frontier.taken.check_room(self._buffers[0].capacity, counts_BK)
         if self.frontier.plan_reads is not self._plans:
             self._plans = self.frontier.plan_reads
             self._set(PLAN, self.frontier.plan_reads)
         if notes is not self._notes:
             self._notes = notes
             self._set(NOTES, notes)
-        written = self._buffers[0].length
-        for memory in self._buffers:
-            memory.grow(1)
-        for slot in self._documents:
-            slot.written = written
-        self.frontier.written += 1
 
     def _set(self, kind: int, reads: Sequence[ReadMemory] | None) -> None:
         kept: list[Tensor] = []

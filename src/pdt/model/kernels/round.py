@@ -6,19 +6,22 @@ a shared one equal to itself alone, bit for bit.
 """
 
 import ctypes
-from collections.abc import Callable, Sequence
-from ctypes import c_void_p
+from collections.abc import Iterable, Sequence
+from ctypes import c_long, c_void_p
 from functools import partial
-from typing import TYPE_CHECKING
+from itertools import accumulate
+from typing import TYPE_CHECKING, Protocol
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
+from pdt.model.blocks import Packed
 from pdt.model.cache import SuffixBuffer
 from pdt.model.gated_read import ReadMemory
 from pdt.model.kernels.build import library
-from pdt.model.kernels.held import HeldFrontier
-from pdt.model.kernels.structs import NOTES, PLAN, Layer, Linear, RoundOf
+from pdt.model.kernels.held import Counts, HeldFrontier
+from pdt.model.kernels.structs import NOTES, PLAN, Layer, Linear, RoundOf, RowOf
 from pdt.model.linear import LowRankLinear, RMSNorm
 
 if TYPE_CHECKING:
@@ -29,8 +32,17 @@ MOST_ROWS = 32
 """Lanes × documents above which general matrix products are as good."""
 
 Notes = Sequence[ReadMemory] | None
-Round = Callable[[Tensor, Notes], Tensor]
-"""One token a lane [B, K, 1] and the notes → the last layer's states [B, K, 1, D]."""
+
+
+class Round(Protocol):
+    """Tokens [B, K, T] and the notes → the last layer's states [B, K, T, D].
+
+    With counts a lane takes in so many of its T tokens, and the rest is padding.
+    """
+
+    def __call__(
+        self, tokens_BKT: Tensor, notes: Notes, counts_BK: Counts | None = None, /
+    ) -> Tensor: ...
 
 
 def rounds_of(model: "ParallelDecoder", frontier: "Frontier") -> Round:
@@ -46,12 +58,12 @@ class CompiledLayers:
     def __init__(self, model: "ParallelDecoder") -> None:
         self.model = model
         self._keep: list[Tensor] = []
-        lanes, fork = model.config.lanes.count, model.config.lanes.fork_layer
+        fork = model.config.lanes.fork_layer
         layers = [*model.trunk.decoder_layers, *(layer.decoder for layer in model.lane_layers)]
         self.layers = (Layer * len(layers))()
         for index, (slot, layer) in enumerate(zip(self.layers, layers, strict=True)):
             self._set_layer(slot, layer)
-            slot.prompt_lanes = 1 if index < fork else lanes
+            slot.prompt_lanes = 1 if index < fork else model.config.prompt_lanes
         for slot, upper in zip(self.layers[fork:], model.lane_layers, strict=True):
             for kind, module in ((PLAN, upper.plan_kv), (NOTES, upper.snc)):
                 read = slot.read[kind]
@@ -75,17 +87,21 @@ class CompiledLayers:
     def _linear(self, module: nn.Module) -> Linear:
         if isinstance(module, LowRankLinear):
             linear = self._linear(module.base)
-            linear.narrow, linear.widen = self._pointer(module.narrow), self._pointer(module.widen)
-            linear.rank = module.narrow.shape[1]
+            lanes = self.model.config.lanes.count  # a change that all lanes share is read K times
+            narrow, widen = (m.expand(lanes, *m.shape[-2:]) for m in (module.narrow, module.widen))
+            linear.narrow, linear.widen = self._pointer(narrow), self._pointer(widen)
+            linear.rank = narrow.shape[1]
             return linear
-        weight, bias = _weight(module), module.bias
+        weight, bias = module.weight, module.bias
+        assert isinstance(weight, Tensor | Packed)
         outs, ins = weight.shape[-2:]
         return Linear(
-            weight=self._pointer(weight),
+            weight=self._pointer(weight.blocks if isinstance(weight, Packed) else weight),
+            kind=weight.kind if isinstance(weight, Packed) else 0,
             bias=None if bias is None else self._pointer(bias),  # type: ignore[arg-type]
             outs=outs,
             ins=ins,
-            groups=1 if weight.dim() == 2 else len(weight),
+            groups=1 if len(weight.shape) == 2 else weight.shape[0],
         )
 
     def _pointer(self, tensor: Tensor) -> int:
@@ -136,19 +152,66 @@ class SharedRound:
             eps=shape.norm_eps,
             threads=torch.get_num_threads(),
         )
-        self._scratch = torch.empty(found.pdt_round_scratch(ctypes.byref(self._round)))
-        self._round.scratch = self._scratch.data_ptr()
+        self._counts_BK: Counts = []
+        self._scratch = torch.empty(0)
 
-    def __call__(self, tokens: Sequence[Tensor], notes: Sequence[Notes]) -> list[Tensor]:
-        """By frontier: one token a lane [B, K, 1] and the notes → states [B, K, 1, D]."""
-        for held, read in zip(self._held, notes, strict=True):
-            held.take(read)
-        tokens_BK = torch.cat([part[..., 0] for part in tokens])
-        embedded = self._compiled.model.trunk.embed_tokens(tokens_BK)
-        h_KBD = embedded.transpose(0, 1).contiguous()
-        self._round.h = h_KBD.data_ptr()
+    def __call__(
+        self, tokens: Sequence[Tensor], notes: Sequence[Notes], counts: Sequence[Counts]
+    ) -> list[Tensor]:
+        """By frontier: tokens [B, K, T], of which counts are taken in → states [B, K, T, D]."""
+        for held, read, some in zip(self._held, notes, counts, strict=True):
+            held.take(some, read)
+        self._lay_out([count for part in counts for count in part])
+        started_BK = [row for held in self._held for row in held.frontier.taken.counts_BK]
+        for row, (lane, document, t) in zip(self._rows, self._places, strict=True):
+            row.position = started_BK[document][lane] + t
+        most = max(part.shape[2] for part in tokens)
+        tokens_BKT = torch.cat([F.pad(part, (0, most - part.shape[2])) for part in tokens])
+        h_RD = self._compiled.model.trunk.embed_tokens(tokens_BKT[self._index])
+        self._round.h = h_RD.data_ptr()
         self._library.pdt_round(ctypes.byref(self._round), ctypes.byref(self._layers))
-        return list(h_KBD.transpose(0, 1).unsqueeze(2).split(self._sizes))
+        for held, some in zip(self._held, counts, strict=True):
+            held.frontier.taken.add(some)
+        h_BKTD = h_RD.new_zeros(*tokens_BKT.shape, h_RD.shape[1])
+        h_BKTD[self._index] = h_RD
+        return [
+            h[:, :, : part.shape[2]]
+            for h, part in zip(h_BKTD.split(self._sizes), tokens, strict=True)
+        ]
+
+    def _lay_out(self, counts_BK: Counts) -> None:
+        """Which tokens are the rows of a round: by lane, then document, then position."""
+        if counts_BK == self._counts_BK:
+            return
+        self._counts_BK = counts_BK
+        lanes = range(self._round.lanes)
+        runs = [(k, b, row[k]) for k in lanes for b, row in enumerate(counts_BK) if row[k]]
+        self._places = [(k, b, t) for k, b, count in runs for t in range(count)]
+        k, b, t = torch.tensor(self._places).T
+        self._index = (b, k, t)
+        writing = sorted({lane for lane, _, _ in runs})
+        per_lane = [sum(row[lane] for row in counts_BK) for lane in writing]
+        self._rows = (RowOf * len(self._places))(*(RowOf(k, b) for k, b, _ in self._places))
+        tables = {
+            "run": accumulate((count for *_, count in runs), initial=0),
+            "lane": writing,
+            "first": accumulate(per_lane, initial=0),
+        }
+        self._laid = {name: _longs(values) for name, values in tables.items()}
+        for name, table in self._laid.items():
+            setattr(self._round, name, ctypes.addressof(table))
+        self._round.row = ctypes.addressof(self._rows)
+        self._round.rows, self._round.runs = len(self._places), len(runs)
+        self._round.writing = len(writing)
+        size = self._library.pdt_round_scratch(ctypes.byref(self._round))
+        if size > len(self._scratch):
+            self._scratch = torch.empty(size)
+            self._round.scratch = self._scratch.data_ptr()
+
+
+def _longs(values: Iterable[int]) -> "ctypes.Array[c_long]":
+    found = list(values)
+    return (c_long * len(found))(*found)
 
 
 class NativeRound:
@@ -170,9 +233,10 @@ class NativeRound:
     def __init__(self, model: "ParallelDecoder", frontier: "Frontier") -> None:
         self._shared = SharedRound(CompiledLayers(model), [HeldFrontier(model, frontier)])
 
-    def __call__(self, tokens_BK1: Tensor, notes: Notes) -> Tensor:
-        """States after the last layer, [B, K, 1, D]; the caches grow by one token."""
-        return self._shared([tokens_BK1], [notes])[0]
+    def __call__(self, tokens_BKT: Tensor, notes: Notes, counts_BK: Counts | None = None) -> Tensor:
+        """States after the last layer, [B, K, T, D]; the caches grow by the tokens taken in."""
+        B, K, T = tokens_BKT.shape
+        return self._shared([tokens_BKT], [notes], [counts_BK or [[T] * K] * B])[0]
 
 
 def _weight(module: nn.Module) -> Tensor:

@@ -1,4 +1,4 @@
-"""The structs of `decode.c`, field by field."""
+"""The structs of `structs.h`, field by field."""
 
 from ctypes import Structure, c_float, c_int, c_long, c_void_p
 
@@ -9,7 +9,7 @@ PLAN, NOTES = 0, 1
 class Linear(Structure):
     _fields_ = [
         ("weight", c_void_p), ("bias", c_void_p), ("narrow", c_void_p), ("widen", c_void_p),
-        ("outs", c_long), ("ins", c_long), ("groups", c_long), ("rank", c_long),
+        ("outs", c_long), ("ins", c_long), ("groups", c_long), ("rank", c_long), ("kind", c_long),
     ]  # fmt: skip
 
 
@@ -44,15 +44,21 @@ class Layer(Structure):
 class Document(Structure):
     _fields_ = [
         ("prompt_tokens", c_long), ("prompt_length", c_long), ("capacity", c_long),
-        ("written", c_long), ("cos", c_void_p), ("sin", c_void_p),
+        ("cos", c_void_p), ("sin", c_void_p),
     ]  # fmt: skip
+
+
+class RowOf(Structure):
+    _fields_ = [("lane", c_long), ("document", c_long), ("position", c_long)]
 
 
 class RoundOf(Structure):
     _fields_ = [
-        ("documents", c_long), ("lanes", c_long), ("width", c_long), ("query_heads", c_long),
+        ("rows", c_long), ("runs", c_long), ("writing", c_long), ("documents", c_long),
+        ("lanes", c_long), ("width", c_long), ("query_heads", c_long),
         ("kv_heads", c_long), ("head_width", c_long), ("feed_forward", c_long),
         ("layers", c_long), ("rank", c_long), ("widest", c_long), ("longest", c_long),
-        ("document", c_void_p), ("h", c_void_p), ("scratch", c_void_p),
+        ("document", c_void_p), ("row", c_void_p), ("run", c_void_p), ("lane", c_void_p),
+        ("first", c_void_p), ("h", c_void_p), ("scratch", c_void_p),
         ("eps", c_float), ("threads", c_int),
     ]  # fmt: skip

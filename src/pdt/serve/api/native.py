@@ -34,7 +34,7 @@ class GenerationAsked(Strict):
     request: str
     model: str | None = None
     settings: dict[str, Any] = Field(default_factory=dict)
-    """max_tokens, temperature, top_k, top_p, min_p, repetition_penalty, stop, seed."""
+    """max_tokens, temperature, top_k, top_p, min_p, repetition_penalty, stop, seed, drafts."""
     interventions: Texts = Field(default_factory=list)
     pause: bool = False
     """Wait at the first barrier."""
