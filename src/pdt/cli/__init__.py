@@ -3,6 +3,7 @@
 Imports of torch happen inside commands, so `pdt --help` is instant.
 """
 
+import errno
 import os
 import sys
 import traceback
@@ -25,6 +26,8 @@ from pdt.cli import (
     model,
     record,
     review,
+    scale,
+    screen,
     serve,
     source,
     study,
@@ -63,6 +66,8 @@ app.add_typer(corpus.app, name="corpus")
 app.add_typer(evaluation.app, name="eval")
 app.add_typer(audit.app, name="audit")
 app.add_typer(study.app, name="study")
+app.add_typer(screen.app, name="screen")
+app.add_typer(scale.app, name="scale")
 
 
 def _say_version(asked: bool) -> None:
@@ -100,6 +105,24 @@ def _say_warning(
         print(warnings.formatwarning(message, category, filename, lineno), file=sys.stderr)
 
 
+_FREE = "Free some space, then run it again."
+_ANY_PLACE = "Free some space, or give a place that may be written to."
+_REMEDIES = {
+    errno.ENOSPC: _FREE,
+    errno.EFBIG: _FREE,
+    errno.EDQUOT: _FREE,
+    errno.ENOENT: "Make the directory first, or give another place.",
+    errno.ENOTDIR: "A file is in the way. Give another place, or move it.",
+    errno.EEXIST: "A file is in the way. Give another place, or move it.",
+    errno.EISDIR: "It is a directory. Give the name of a file.",
+    errno.EACCES: "Give a place that may be written to.",
+    errno.EPERM: "Give a place that may be written to.",
+    errno.EROFS: "Give a place that may be written to.",
+    errno.ENAMETOOLONG: "Give a shorter name.",
+}
+"""What to do about an error of the file system, by its number."""
+
+
 def main() -> None:
     """Run the command; a refusal is one message on stderr and its exit code, never a traceback."""
     # torch's threads spin for milliseconds when they wait; beside another busy program that made a
@@ -118,7 +141,7 @@ def main() -> None:
     except OSError as error:  # a full disk, a directory that may not be written
         named = f": {error.filename}" if error.filename else ""
         print(f"{type(error).__name__}: {error.strerror or error}{named}", file=sys.stderr)
-        print("Free some space, or give a place that may be written to.", file=sys.stderr)
+        print(_REMEDIES.get(error.errno or 0, _ANY_PLACE), file=sys.stderr)
         sys.exit(PdtError.exit_code)
     except Exception:
         traceback.print_exc()

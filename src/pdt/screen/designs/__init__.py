@@ -1,0 +1,1 @@
+"""The designs that come with the package, one a preset."""
