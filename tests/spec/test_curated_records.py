@@ -1,7 +1,8 @@
-"""The four hand-written records keep the whole contract at canonical size."""
+"""The four curated records keep the whole contract at canonical size."""
 
 import re
 from collections import Counter
+from importlib import resources
 from pathlib import Path
 
 import pytest
@@ -14,13 +15,15 @@ from pdt.records.checks import check_document
 from pdt.records.compile import Compiler
 from pdt.records.curated import CuratedRecord, curated_names, read_curated
 from pdt.records.curated.read import unmark
+from pdt.records.review import ReviewLog
 from pdt.records.schema import TrainingRecord
 from pdt.sources.bundle import read_bundle, write_bundle
 from pdt.teacher.checks import check_text
-from pdt.terms import Alteration, FactRole, SourceOrigin
+from pdt.terms import Alteration, FactRole, Inspection, SourceOrigin
 from pdt.tokenizer import load_tokenizer
 from tests.support.weights import needs_qwen
 
+REAL = "challenger-expedition"
 CANONICAL = load_config("canonical")
 
 
@@ -58,8 +61,9 @@ def test_the_sources_are_cited_like_the_articles_the_paper_asks_for(record: Cura
     assert sum(marks.values()) >= 30
     assert len(marks) >= 15
     assert max(marks.values()) <= 0.25 * sum(marks.values())
-    assert all(paragraph.citation_ids for _, paragraph in article.paragraphs())
-    assert len([section for section in article.sections if section.path]) >= 6
+    cited = [bool(paragraph.citation_ids) for _, paragraph in article.paragraphs()]
+    assert sum(cited) >= 0.70 * len(cited)
+    assert len(article.sections) >= 6
 
 
 @pytest.mark.paper("§7.2")
@@ -101,8 +105,27 @@ def test_a_curated_source_is_a_bundle_that_says_who_made_it(
 ) -> None:
     bundle = read_bundle(write_bundle(tmp_path, record.source.bundle, record.source.raw))
     assert bundle.origin is SourceOrigin.CURATED
-    assert "invented" in bundle.licence.attribution
+    if record.name == REAL:
+        assert bundle.licence.name == "CC BY-SA 3.0"
+        assert f"revision {bundle.revision_id}" in bundle.licence.attribution
+        assert "contributors" in bundle.licence.attribution
+    else:
+        assert "invented" in bundle.licence.attribution
+    assert record.taught.teacher.settings["fictional"] is (record.name != REAL)
     assert "[^" not in record.taught.article.text
+
+
+@pytest.mark.paper("§4.3", "§7.4")
+def test_the_real_record_was_inspected_as_it_stands() -> None:
+    """Whoever edits a word of it has to look at it again."""
+    taught = read_curated(REAL).taught
+    log = ReviewLog(Path(str(resources.files("pdt.records.curated") / REAL / "reviews.jsonl")))
+    review = log.of(taught)
+    assert review is not None and review.verdict is Inspection.ACCEPTED
+    edited = taught.model_copy(
+        update={"answer": taught.answer.model_copy(update={"request": "Another."})}
+    )
+    assert log.of(edited) is None
 
 
 def test_marks_become_quotes_where_they_stand() -> None:

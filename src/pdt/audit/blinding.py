@@ -19,7 +19,7 @@ from pdt.audit.plan import AuditPlan
 
 KEY_BYTES = 32
 SOONEST = 0.1
-"""Of a seat's items stand between an item and its return."""
+"""The share of a seat's items that stand between an item and its return, at the least."""
 LATEST = 0.75
 """An item behind this share of the order does not return: too little would follow it."""
 

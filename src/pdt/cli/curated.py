@@ -1,4 +1,4 @@
-"""`pdt curated`: the four hand-written records, as documents that the compiler takes."""
+"""`pdt curated`: the four curated records, as documents that the compiler takes."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,7 +8,8 @@ import typer
 from pdt.provenance import new_directory, write_manifest
 
 app = typer.Typer(
-    help="Four long-form records written by hand, to inspect the contract.", no_args_is_help=True
+    help="Four long-form records to inspect the contract: three invented, one of a real article.",
+    no_args_is_help=True,
 )
 
 

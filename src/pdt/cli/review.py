@@ -29,6 +29,12 @@ def review(
     ] = None,
     reviewer: Annotated[str | None, typer.Option(help="Who inspected it.")] = None,
     reason: Annotated[str | None, typer.Option(help="Why, in one line.")] = None,
+    browser: Annotated[
+        bool, typer.Option("--browser", help="Inspect on pages in a browser, as --reviewer.")
+    ] = False,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="With --browser, on 127.0.0.1; 0 for a free one.")
+    ] = 8780,
     preset: Preset = "nano",
     config: ConfigFile = None,
     set_: Overrides = None,
@@ -36,7 +42,8 @@ def review(
 ) -> None:
     """Keep who accepted or rejected which record and why; without a verdict, what is left to do.
 
-    On a terminal and with --reviewer, every uninspected record is shown and asked about.
+    On a terminal and with --reviewer, every uninspected record is shown and asked about; with
+    --browser, on pages.
     """
     from pdt.records.review import ReviewLog
     from pdt.records.stored import stored_documents
@@ -52,6 +59,11 @@ def review(
                 "A verdict needs a person and a reason.\nGive --reviewer and --reason."
             )
         log.add(document, verdict, reviewer=reviewer, reason=reason)
+    elif browser:
+        if not reviewer:
+            raise UsageError("A verdict needs a person.\nGive --reviewer.")
+        _serve(documents, reviews, reviewer, chosen(preset, config, set_), port)
+        log = ReviewLog(reviews)
     elif reviewer and sys.stdin.isatty():
         _ask(documents, log, reviewer, chosen(preset, config, set_))
     _print_state(documents, log, as_json=as_json)
@@ -78,6 +90,19 @@ def seal(
         return
     each = ", ".join(f"{name} {count}" for name, count in pilot.categories.items())
     print(f"{len(pilot.records)} records sealed in {out}\n{each}\nseal {pilot.seal}")
+
+
+def _serve(
+    documents: "list[TaughtDocument]", reviews: Path, reviewer: str, config: "PdtConfig", port: int
+) -> None:
+    try:
+        from pdt.audit.inspect.app import Inspecting, serve_inspection
+    except ImportError as error:
+        raise UsageError(
+            "Pages need the fastapi and uvicorn packages.\nInstall them: pip install 'pdt[audit]'."
+        ) from error
+    room = Inspecting(documents, reviews, reviewer, config)
+    serve_inspection(room, port=port, say=lambda text: print(text, file=sys.stderr, flush=True))
 
 
 def _ask(

@@ -42,6 +42,15 @@ class LaneTokens:
     def block_of(self, token: int) -> int:
         return token // self.block_tokens
 
+    def choosing_block(self, token: int) -> int:
+        """The block whose state chooses `token`: that of the token before it; -1 is the prompt.
+
+        So a block's first token is chosen before the notes of the block before it are read.
+
+        Paper: §5.2.
+        """
+        return (token - 1) // self.block_tokens
+
     def tokens_of(self, start: int, end: int) -> range:
         """The tokens that cover characters `start` to `end`."""
         return tokens_between(self.starts, self.ends, start, end)

@@ -6,7 +6,7 @@ trainer draws `physical_of_semantic` and permutes the K axis itself.
 Paper: §4.3, §6.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, fields, replace
 from itertools import islice
@@ -146,24 +146,26 @@ class RecordShards:
                 yield from self._rows(shard)
 
     def batches(
-        self, size: int, *, seed: int | None = None, skip: int = 0
+        self, size: int, *, seed: int | None = None, skip: int = 0, alike: int = 1
     ) -> Iterator[RecordBatch]:
         """Batches of `size` documents, the last one perhaps smaller.
 
         With a seed, shards and the records inside each shard are shuffled; one shard is in memory.
         The first `skip` documents of that order are left out, whole shards of them unread.
+        With `alike`, so many batches at a time are dealt by length and come in a drawn order: they
+        hold the same documents and less padding.
         """
         if size < 1:
             raise UsageError(f"A batch of {size} documents holds nothing; give 1 or more.")
-        rows: list[dict[str, Any]] = []
-        order = self._shuffled(seed, skip) if seed is not None else islice(self.rows(), skip, None)
-        for row in order:
-            rows.append(row)
-            if len(rows) == size:
-                yield collate(rows)
-                rows = []
-        if rows:
-            yield collate(rows)
+        window = size * alike
+        inside = skip % window if alike > 1 else 0
+        first = skip - inside
+        rows = self._shuffled(seed, first) if seed is not None else islice(self.rows(), first, None)
+        for number, some in enumerate(_runs(rows, window), first // window):
+            ordered = some if alike == 1 else _by_length(some, size, draw=(seed or 0, number))
+            for batch in _runs(islice(ordered, inside, None), size):
+                yield collate(batch)
+            inside = 0
 
     def _shuffled(self, seed: int, skip: int) -> Iterator[dict[str, Any]]:
         draw = np.random.default_rng(seed)
@@ -182,6 +184,28 @@ class RecordShards:
 
     def _count(self, shard: Shard) -> int:
         return len(shard) if self.split is None else shard.splits().count(self.split)
+
+
+def _runs(rows: Iterable[dict[str, Any]], size: int) -> Iterator[list[dict[str, Any]]]:
+    """So many at a time, the last ones perhaps fewer."""
+    left = iter(rows)
+    while run := list(islice(left, size)):
+        yield run
+
+
+def _by_length(
+    rows: Sequence[dict[str, Any]], size: int, draw: tuple[int, int]
+) -> list[dict[str, Any]]:
+    """The same rows: batches of documents about as long, in a drawn order, a partial one last."""
+
+    def tokens(row: dict[str, Any]) -> int:
+        return row["prompt_tokens_S"].size + row["section_tokens_KT"].size
+
+    together = list(_runs(sorted(rows, key=tokens), size))
+    whole = len(rows) // size
+    order = np.random.default_rng(draw).permutation(whole)
+    places = [*order, *range(whole, len(together))]
+    return [row for place in places for row in together[place]]
 
 
 def collate(rows: Sequence[dict[str, Any]]) -> RecordBatch:

@@ -89,7 +89,7 @@ def _check_delay(
     for dependency in document.answer.dependencies:
         if max(dependency.owner.lane, dependency.receiver.lane) >= len(tokens_K):
             continue
-        where = {"dependency": dependency.id}
+        where: dict[str, int | str] = {"dependency": dependency.id}
         placed = place_dependency(dependency, tokens_K)
         if placed is None:
             found.add("quote_tokens", "a quote without a token", "at least one", **where)
@@ -102,18 +102,26 @@ def _check_delay(
                 f"one of the {owner.published_blocks} completed blocks",
                 **where,
             )
-        if placed.lag < delay:
+        receiver = tokens_K[dependency.receiver.lane]
+        if early := placed.early(delay):
+            state = placed.owner_block + placed.lag
             found.add(
                 "dependency_delay",
-                f"owner quote ends in block {placed.owner_block}, first receiver token in "
-                f"block {placed.first_block}",
-                f"receiver in block {placed.owner_block + delay} or later",
+                f"owner quote ends in block {placed.owner_block}, first receiver token is chosen "
+                f"in {f'block {state}' if state >= 0 else 'the prompt'}",
+                f"chosen in block {placed.owner_block + delay} or later",
                 **where,
+                lane=dependency.receiver.lane,
+                start=receiver.starts[early[0]],
+                end=receiver.ends[early[-1]],
             )
-        if placed.last_block - placed.owner_block > window:
+        if late := placed.late(delay, window):
             found.add(
                 "dependency_window",
-                f"{placed.last_block - placed.owner_block} blocks later",
-                f"at most {window}",
+                f"{placed.lags[-1]} blocks later",
+                f"at most {delay + window - 1}",
                 **where,
+                lane=dependency.receiver.lane,
+                start=receiver.starts[late[0]],
+                end=receiver.ends[late[-1]],
             )

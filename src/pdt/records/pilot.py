@@ -11,16 +11,23 @@ from typing import Literal
 from pydantic import AwareDatetime
 
 from pdt.config import PdtConfig, PilotConfig
-from pdt.contract import Contract, Id, Line, Sha256
-from pdt.errors import ContractBroken
-from pdt.provenance import new_directory, sha256_json, write_json, write_manifest
+from pdt.contract import Contract, Id, Line, Sha256, parse_contract
+from pdt.errors import ContractBroken, UsageError
+from pdt.provenance import (
+    check_manifest,
+    new_directory,
+    sha256_json,
+    write_json,
+    write_manifest,
+)
 from pdt.records.checks import check_document
 from pdt.records.review import ReviewLog, document_sha256
+from pdt.records.stored import stored_documents
 from pdt.teacher.document import TaughtDocument
 from pdt.terms import Inspection
 from pdt.tokenizer import load_tokenizer
 
-SEAL = "pilot.json"
+SEAL, DOCUMENTS, REVIEWS = "pilot.json", "documents.jsonl", "reviews.jsonl"
 
 
 class PilotRecord(Contract):
@@ -115,12 +122,37 @@ def seal_pilot(
         seal=sha256_json([record.model_dump(mode="json") for record in records]),
     )
     with new_directory(out) as work:
-        with (work / "documents.jsonl").open("w", encoding="utf-8") as file:
+        with (work / DOCUMENTS).open("w", encoding="utf-8") as file:
             file.writelines(document.model_dump_json() + "\n" for document in documents)
-        (work / "reviews.jsonl").write_bytes(log.path.read_bytes())
+        (work / REVIEWS).write_bytes(log.path.read_bytes())
         write_json(work / SEAL, pilot.model_dump(mode="json"))
         write_manifest(work, made_by="pdt record seal", config=config.model_dump(mode="json"))
     return pilot
+
+
+def read_pilot(directory: Path) -> Pilot:
+    """A sealed pilot, with every file, digest and review checked again."""
+    remedy = "Take it as `pdt record seal` wrote it, or seal it again."
+    if not (directory / SEAL).is_file():
+        raise UsageError(f"{directory} holds no {SEAL}.\nGive a directory of `pdt record seal`.")
+    check_manifest(directory, (SEAL, DOCUMENTS, REVIEWS))
+    path = directory / SEAL
+    pilot = parse_contract(Pilot, path.read_bytes(), where=str(path), remedy=remedy)
+    log = ReviewLog(directory / REVIEWS)
+    documents = list(stored_documents(directory / DOCUMENTS))
+    records = tuple(_record(one, log) for one in documents if log.of(one) is not None)
+    seal = sha256_json([record.model_dump(mode="json") for record in pilot.records])
+    if seal != pilot.seal or records != pilot.records or len(records) != len(documents):
+        raise ContractBroken(f"{directory} does not follow from its documents and reviews.", remedy)
+    rejected = [r.record_id for r in records if not _accepted(r, log)]
+    if rejected:
+        raise ContractBroken(f"{directory}: {rejected[0]} was not accepted.", remedy)
+    return pilot
+
+
+def _accepted(record: PilotRecord, log: ReviewLog) -> bool:
+    last = [r for r in log.reviews if r.record_sha256 == record.sha256]
+    return bool(last) and last[-1].verdict is Inspection.ACCEPTED
 
 
 def _record(document: TaughtDocument, log: ReviewLog) -> PilotRecord:

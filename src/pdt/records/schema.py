@@ -93,7 +93,7 @@ class TrainingRecord(Contract):
     edge_dependency_J: Annotated[np.ndarray, Axes("J", "int16")]
     """Per edge: its dependency, an index of the R axis."""
     edge_token_J: Annotated[np.ndarray, Axes("J", "int32")]
-    """Per edge: the receiver token; its block is proven to lie after the owner's note."""
+    """Per edge: the receiver token; the state that chooses it reads the owner's note (proven)."""
     edge_coined_J: Annotated[np.ndarray, Axes("J", "bool")]
     """Per edge: whether the token overlaps the coined text."""
 

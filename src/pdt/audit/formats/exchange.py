@@ -84,7 +84,7 @@ def import_votes(session: Session, name: str, file: Path, format_: str) -> tuple
             if ticket.answer != vote.answer:
                 raise UsageError(
                     f"{where} says {vote.answer!r}; {ticket.answer!r} was counted before.\n"
-                    "A vote is taken back on the page alone."
+                    "A vote can be taken back only on the page."
                 )
             before += 1
             continue

@@ -22,13 +22,14 @@ def serve_audit(
         )
     with database.reading() as session:
         audit_row(session)
-    listening = _listen(host, port)
+    listening = listen(host, port)
     name = f"https://{https}" if https else f"http://{host}:{listening.getsockname()[1]}"
     say(f"The audit is at {name}")
     server_of(audit_app(database, host=host, https=https), host=host, port=port).run([listening])
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
+    """A socket on the address, or why there is none."""
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         found = socket.socket(family)

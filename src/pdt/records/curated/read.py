@@ -1,17 +1,21 @@
 """A curated record from its three files: marks become quotes, headings become plan nodes."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import resources
+from importlib.resources.abc import Traversable
 from typing import Any
+
+from pydantic import AwareDatetime
 
 from pdt.chronicle.article import ArticleDraft, DraftParagraph
 from pdt.chronicle.markup import Source, publish
 from pdt.chronicle.phrasing import Sentence
-from pdt.chronicle.works import InventedWork
-from pdt.contract import parse_contract
+from pdt.chronicle.works import InventedWork, RealWork, Work
+from pdt.contract import Contract, parse_contract
 from pdt.errors import ContractBroken, UsageError
+from pdt.sources.bundle import Licence
 from pdt.sources.quote import Quote, quote_at
 from pdt.teacher.answer import PARAGRAPH_BREAK
 from pdt.teacher.document import TaughtDocument
@@ -34,6 +38,19 @@ class CuratedRecord:
     name: str
     taught: TaughtDocument
     source: Source
+
+
+class WikimediaRevision(Contract):
+    """The revision that a real source was taken from, and on what terms."""
+
+    page_id: int
+    """Its page."""
+    revision_id: int
+    """Its `oldid`."""
+    revised_at: AwareDatetime
+    """When it was saved."""
+    licence: Licence
+    """Its terms, who is named, and what was left out."""
 
 
 @dataclass(frozen=True)
@@ -60,15 +77,16 @@ def read_curated(name: str) -> CuratedRecord:
         file: (folder / file).read_text(encoding="utf-8")
         for file in ("source.md", "facts.txt", "answer.md")
     }
-    draft, quotes = _read_source(texts["source.md"])
+    revision = _read_revision(folder)
+    draft, quotes = _read_source(texts["source.md"], _read_work if revision else _read_invented)
     identity = int.from_bytes(name.encode()[:4], "big")
     source = publish(
         draft,
-        page_id=identity,
-        revision_id=1,
+        page_id=revision.page_id if revision else identity,
+        revision_id=revision.revision_id if revision else 1,
         origin=SourceOrigin.CURATED,
         project="pdt.curated/1",
-        licence=LICENCE,
+        licence=revision.licence.model_dump() if revision else LICENCE,
     )
     inventory = _read_facts(name, texts["facts.txt"], source, quotes)
     head, answer = _read_answer(name, texts["answer.md"], inventory)
@@ -82,7 +100,11 @@ def read_curated(name: str) -> CuratedRecord:
             "article": source.article.model_dump(mode="json"),
             "inventory": inventory.model_dump(mode="json"),
             "answer": answer,
-            "teacher": {"name": "hand", "version": "1", "settings": {"fictional": True}},
+            "teacher": {
+                "name": "hand",
+                "version": "1",
+                "settings": {"fictional": revision is None},
+            },
         },
         where=f"curated record {name}",
         remedy="Correct its source.md, facts.txt or answer.md.",
@@ -103,15 +125,24 @@ def unmark(text: str) -> Marked:
     return Marked(plain, tuple((key, quote_at(plain, start, end)) for key, start, end in marks))
 
 
-def _read_source(text: str) -> tuple[ArticleDraft, dict[str, tuple[int, Quote]]]:
+def _read_revision(folder: Traversable) -> WikimediaRevision | None:
+    """Whose words the source is, where it is not an invented event."""
+    if not (folder / "revision.json").is_file():
+        return None
+    return WikimediaRevision.model_validate_json((folder / "revision.json").read_bytes())
+
+
+def _read_source(
+    text: str, read_work: Callable[[str], Work]
+) -> tuple[ArticleDraft, dict[str, tuple[int, Quote]]]:
     """The article, and for each fact the paragraph (counted from 0) and the quote."""
-    works: dict[str, InventedWork] = {}
+    works: dict[str, Work] = {}
     sections: list[tuple[str | None, list[DraftParagraph]]] = [(None, [])]
     quotes: dict[str, tuple[int, Quote]] = {}
     title, count = "", 0
     for block in filter(None, map(str.strip, text.split("\n\n"))):
         if block.startswith("[^"):
-            works.update((work.key, work) for work in map(_read_work, block.splitlines()))
+            works.update((work.key, work) for work in map(read_work, block.splitlines()))
         elif block.startswith("# "):
             title = block.removeprefix("# ")
         elif block.startswith("## "):
@@ -132,7 +163,7 @@ def _read_paragraph(text: str) -> tuple[DraftParagraph, tuple[tuple[str, Quote],
     pieces = _CITE.split(text)
     marked = unmark(_CITE.sub("", text))
     sentences = [Sentence(unmark(piece.strip()).text) for piece in pieces[::2] if piece.strip()]
-    cited: dict[int, list[InventedWork]] = {}
+    cited: dict[int, list[Work]] = {}
     place = -1
     for number, piece in enumerate(pieces):
         if number % 2 == 0:
@@ -144,7 +175,15 @@ def _read_paragraph(text: str) -> tuple[DraftParagraph, tuple[tuple[str, Quote],
     return paragraph, marked.marks
 
 
-def _read_work(line: str) -> InventedWork:
+def _read_work(line: str) -> Work:
+    """A footnote in the words of the revision."""
+    match = re.fullmatch(r"\[\^(\w+)\]: (.+)", line.strip())
+    if match is None:
+        raise ContractBroken(f"the footnote {line!r} cannot be read", "Write `[^key]: its text`.")
+    return RealWork(*match.groups())
+
+
+def _read_invented(line: str) -> Work:
     match = re.fullmatch(r"\[\^(\w+)\]: (.+?) \((\d{4})\)\. (.+?)\. (.+)\.", line.strip())
     if match is None:
         raise ContractBroken(

@@ -1,4 +1,4 @@
-"""The same build on datatrove's executors: here for a test, or as a chain of Slurm jobs.
+"""The same build on datatrove's executors: here for a test, on Ray, or as a chain of Slurm jobs.
 
 Each phase is one job array with a task a part; a last job of one task closes the corpus. Parts are
 the same wherever they are done, so the bytes are those of `pdt corpus build` in processes.
@@ -6,8 +6,12 @@ the same wherever they are done, so the bytes are those of `pdt corpus build` in
 Paper: §4.
 """
 
+import logging
+import os
 import shutil
-from collections.abc import Callable
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -47,6 +51,56 @@ def run_on_datatrove(build: Build, workers: int) -> None:
         _chain(build, make).run()
     except RuntimeError as error:
         raise PdtError(str(error)) from None
+
+
+def run_on_ray(build: Build, workers: int) -> None:
+    """Every phase on the Ray cluster that is there; a part whose worker died is done again."""
+    with joined_to_ray() as executors:
+
+        def make(pipeline: list[Any], tasks: int, name: str, before: Any) -> Any:
+            if before is not None:
+                before.run()  # a chain of its own would wait for ever after a part that failed
+            return executors.RayPipelineExecutor(
+                pipeline,
+                tasks=tasks,
+                workers=workers if workers > 1 else -1,
+                mem_per_cpu_gb=build.config.cluster.memory_gb,
+                logging_dir=str(logs_of(build) / name),
+                skip_completed=False,
+            )
+
+        _chain(build, make).run()
+
+
+@contextmanager
+def joined_to_ray() -> Iterator[Any]:
+    """datatrove's executors, joined to the cluster of RAY_ADDRESS or of this machine."""
+    executors = _datatrove()
+    try:
+        import ray
+    except ImportError as error:
+        raise UsageError(
+            "Ray needs the ray package.\nInstall it: pip install 'pdt[cluster]'."
+        ) from error
+    try:
+        _knock()
+        ray.init(address="auto", log_to_driver=False, logging_level=logging.ERROR)
+    except OSError as error:  # a ConnectionError is one
+        raise UsageError(
+            "No Ray cluster was found.\nBegin one with `ray start --head`, or name one in "
+            "RAY_ADDRESS."
+        ) from error
+    try:
+        yield executors
+    finally:
+        ray.shutdown()
+
+
+def _knock() -> None:
+    """Ray itself waits minutes for a named cluster that is not there."""
+    host, _, port = os.environ.get("RAY_ADDRESS", "").removeprefix("ray://").rpartition(":")
+    if host and port.isdecimal():
+        socket.create_connection((host, int(port)), timeout=10).close()
 
 
 def refuse_slurm(cluster: ClusterConfig) -> None:

@@ -14,24 +14,29 @@ from pdt.terms import FactRole
 
 def render_page(view: View) -> str:
     """The whole page."""
-    script, style = _part("page.js"), _part("page.css")
+    script, style = page_part("page.js"), page_part("page.css")
     allowed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{allowed}'"
     document = view.document
-    lanes = "".join(_lane(view, lane) for lane in view.lanes)
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{escape(document.article.title)} · {escape(document.record_id)}</title>
 <style>{style}</style></head><body>
-{_head(view)}
+{render_body(view)}
+<script>{script}</script></body></html>
+"""
+
+
+def render_body(view: View) -> str:
+    """What is inside the page: for another page around it."""
+    lanes = "".join(_lane(view, lane) for lane in view.lanes)
+    return f"""{_head(view)}
 {_checks(view)}
 <div class="legend">{_LEGEND}</div>
 <div class="board" style="--lanes: {len(view.lanes)}">{_source(view)}{lanes}</div>
-{_dependencies(view)}{_facts(view)}
-<script>{script}</script></body></html>
-"""
+{_dependencies(view)}{_facts(view)}"""
 
 
 _LEGEND = (
@@ -39,12 +44,14 @@ _LEGEND = (
     '<span><mark class="reference l0">reference quote</mark></span>'
     '<span><mark class="dependency_owner">dependency</mark></span>'
     '<span><mark class="coined">coined text</mark></span>'
+    '<span><mark class="unreachable">chosen without the note it needs</mark></span>'
     '<span><span class="border"><i>7</i></span> block border</span>'
     "<span>Colours are owner lanes. Point at a fact to find it everywhere.</span>"
 )
 
 
-def _part(name: str) -> str:
+def page_part(name: str) -> str:
+    """page.css or page.js."""
     return (resources.files("pdt.records.show") / name).read_text(encoding="utf-8")
 
 
@@ -103,6 +110,7 @@ def _run(view: View, run: ShownRun) -> str:
             "dependency_owner": "sends",
             "dependency_receiver": "receives",
             "coined": "coined",
+            "unreachable": "unreachable",
         }.get(mark.kind, "fact")
         colour = _colour(view, mark.name) if data == "fact" else ""
         text = (

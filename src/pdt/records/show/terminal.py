@@ -72,6 +72,8 @@ def _style(view: View, run: ShownRun) -> str:
             style += f" {weight} {_colour(view.owner_lane.get(mark.name))}"
         elif mark.kind == "coined":
             style += " reverse"
+        elif mark.kind == "unreachable":
+            style += " strike"
     return style.strip()
 
 

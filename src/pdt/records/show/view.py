@@ -23,7 +23,7 @@ class ShownMark:
     start: int
     end: int
     kind: str
-    """owner, reference, source, dependency_owner, dependency_receiver or coined."""
+    """owner, reference, source, dependency_owner, dependency_receiver, unreachable or coined."""
     name: str
     """The fact or dependency."""
 
@@ -82,14 +82,15 @@ def view_document(document: TaughtDocument, config: PdtConfig, tokenizer: Studen
         for roles in document.answer.roles
         if len(owners := [k for k, r in enumerate(roles.lanes) if r.role is FactRole.OWNER]) == 1
     }
-    lanes = tuple(_lane(document, tokens, lane) for lane in _reading_order(document))
+    failures = check_document(document, config, tokenizer, tokens)
+    lanes = tuple(_lane(document, tokens, lane, failures) for lane in _reading_order(document))
     return View(
         document=document,
         source=_source(document),
         lanes=lanes,
         owner_lane=owner_lane,
         dependencies=_dependencies(document, tokens),
-        failures=check_document(document, config, tokenizer, tokens),
+        failures=failures,
         prompt_tokens=len(tokens.prompt),
         source_tokens=tokens.source_tokens,
     )
@@ -113,14 +114,17 @@ def _source(document: TaughtDocument) -> dict[str, tuple[ShownRun, ...]]:
     }
 
 
-def _lane(document: TaughtDocument, tokens: DocumentTokens, lane: int) -> ShownLane:
+def _lane(
+    document: TaughtDocument, tokens: DocumentTokens, lane: int, failures: list[CheckFailure]
+) -> ShownLane:
     answer, placed = document.answer, tokens.lanes[lane]
     section = answer.sections[lane]
     borders = {
         placed.starts[token]: token // placed.block_tokens
         for token in range(0, len(placed.starts), placed.block_tokens)
     }
-    runs = cut(section.text, list(_marks(document, lane)), borders)
+    marks = [*_marks(document, lane), *_unreachable(failures, lane)]
+    runs = cut(section.text, marks, borders)
     nodes = {
         paragraph: index
         for index, node in enumerate(answer.plans[lane].nodes if lane < len(answer.plans) else ())
@@ -153,6 +157,14 @@ def _marks(document: TaughtDocument, lane: int) -> Iterable[ShownMark]:
             if coined and (at := quote.text.find(coined)) >= 0:
                 start = quote.start + at
                 yield ShownMark(start, start + len(coined), "coined", dependency.id)
+
+
+def _unreachable(failures: list[CheckFailure], lane: int) -> Iterable[ShownMark]:
+    """The receiver tokens that are chosen before the owner's note is read, or after it has gone."""
+    for failure in failures:
+        if failure.rule in ("dependency_delay", "dependency_window") and failure.lane == lane:
+            assert failure.start is not None and failure.end is not None
+            yield ShownMark(failure.start, failure.end, "unreachable", failure.dependency or "")
 
 
 def cut(text: str, marks: list[ShownMark], borders: dict[int, int]) -> tuple[ShownRun, ...]:
