@@ -74,9 +74,10 @@ LABELS = {
 """The paper's own labels, as its references resolve."""
 
 NOT_YET: dict[str, str] = {}
-"""Equations, tables and figures without code, and the issue that brings it.
+"""Passages without code, and the issue that brings it; of a section, what of it is missing.
 
-An entry whose passage has code fails the test: remove it then.
+An entry whose equation, table or figure has code fails the test: remove it then. A section may have
+code for its other parts.
 """
 
 

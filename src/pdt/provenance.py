@@ -34,18 +34,35 @@ def sha256_json(value: Any) -> str:
 
 
 @contextmanager
+def named(target: Path, partial: Path) -> Iterator[None]:
+    """A file system's error about what is written for `target` names `target`, as the user does."""
+    try:
+        yield
+    except OSError as error:
+        file = error.filename
+        ours = file is None or Path(file).absolute().is_relative_to(partial.absolute())
+        if error.errno is None or not ours:
+            raise
+        raise OSError(error.errno, error.strerror, str(target)) from error
+
+
+@contextmanager
 def atomic_path(target: Path) -> Iterator[Path]:
     """Yield a path beside `target`; it becomes `target` in one rename, or is removed on failure."""
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".partial")
+    with named(target, target.parent):
+        handle, name = tempfile.mkstemp(
+            dir=target.parent, prefix=f".{target.name}.", suffix=".partial"
+        )
     os.close(handle)
     partial = Path(name)
     try:
-        yield partial
-        with partial.open("rb") as file:
-            os.fsync(file.fileno())
-        partial.chmod(0o644)
-        partial.replace(target)
-        _sync_directory(target.parent)
+        with named(target, partial):
+            yield partial
+            with partial.open("rb") as file:
+                os.fsync(file.fileno())
+            partial.chmod(0o644)
+            partial.replace(target)
+            _sync_directory(target.parent)
     finally:
         partial.unlink(missing_ok=True)
 
@@ -69,7 +86,8 @@ def new_directory(target: Path) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.partial-") as name:
         work = Path(name) / "out"
         work.mkdir()
-        yield work
+        with named(target, Path(name)):
+            yield work
         try:
             if target.exists():
                 target.rmdir()

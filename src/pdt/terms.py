@@ -148,7 +148,7 @@ class PlanCondition(StrEnum):
 
 
 class Loss(StrEnum):
-    """The parts of the objective, in the order of its sum; the last is ours (docs/gaps.md).
+    """The parts of the objective, in the order of its sum; the last two are ours (docs/gaps.md).
 
     Paper: §5.3, Eq. 9.
     """
@@ -164,6 +164,7 @@ class Loss(StrEnum):
     CODEBOOK = "codebook"
     USAGE = "usage"
     READ_OUT = "read_out"
+    POINT = "point"
 
 
 class ComputeDtype(StrEnum):

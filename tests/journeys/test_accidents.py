@@ -16,32 +16,25 @@ from pdt.errors import CRASHED
 from pdt.lock import hold_run
 from pdt.model.build import random_model
 from pdt.training.loop import Trainer
+from tests.support.commands import run_here
 from tests.support.training_samples import corpus
 
 
 class Command:
     """The `pdt` command in this process, with what it said."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-        self._monkeypatch, self._capsys = monkeypatch, capsys
-        self.out = self.err = ""
+    out = err = ""
 
     def __call__(self, *arguments: object) -> int:
-        self._monkeypatch.setattr(sys, "argv", ["pdt", *map(str, arguments)])
-        try:
-            pdt.cli.main()
-        except SystemExit as end:
-            self.out, self.err = self._capsys.readouterr()
-            return int(end.code or 0)
-        raise AssertionError("a command always exits")
+        done = run_here(*arguments)
+        self.out, self.err = done.stdout, done.stderr
+        return done.returncode
 
 
 @pytest.fixture
-def command(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> Command:
+def command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
     monkeypatch.chdir(tmp_path)
-    return Command(monkeypatch, capsys)
+    return Command()
 
 
 @contextmanager
@@ -55,6 +48,7 @@ def small_disk(most: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
+BOTH = ("--trace", "t.json", "--html", "p.html")
 SHORT = ("--request", "Tell it.", "--model", "nano", "--max-tokens", "3")
 
 
@@ -65,9 +59,44 @@ def test_a_trace_that_cannot_be_written_costs_no_text(command: Command, tmp_path
     assert command.out == ""
     with small_disk(1000):
         assert command("generate", "source.txt", *SHORT, "--trace", "t.json", "--json") == 3
+        assert command("generate", "source.txt", *SHORT, "--html", "p.html", "--json") == 3
+        assert command("generate", "source.txt", *SHORT, *BOTH, "--json") == 3
     assert "t.json could not be written" in command.err
+    assert "p.html could not be written" in command.err
     assert json.loads(command.out)["documents"][0]["text"]
     assert [path.name for path in tmp_path.iterdir()] == ["source.txt"]
+    assert command("generate", "source.txt", *SHORT, "--trace", "x", "--html", "./x") == 2
+    assert "Give each a file of its own" in command.err
+
+
+def test_an_edit_that_never_began_is_said(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "source.txt").write_text("The siege of Vell lasted for the winter.")
+    assert command("generate", "source.txt", *SHORT, "--intervene", "zero-plan@7") == 0
+    assert "no edit from block 7 on: the text ends in block 0" in command.err
+    assert command("generate", "source.txt", *SHORT, "--intervene", "zero-plan") == 0
+    assert "no edit" not in command.err
+
+
+@pytest.mark.parametrize(
+    ("place", "remedy"), [("nowhere/x.svg", "Make the directory"), ("file/x.svg", "in the way")]
+)
+def test_a_file_that_cannot_be_made_is_named_as_the_user_named_it(
+    command: Command, tmp_path: Path, place: str, remedy: str
+) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "source.txt").write_text("The siege of Vell lasted for the winter.")
+    assert command("generate", "source.txt", *SHORT, "--trace", "t.json") == 0
+    assert command("trace", "draw", "t.json", "--model", "nano", "--svg", place) == 3
+    assert command.err.count("\n") == 2
+    assert f": {place}\n" in command.err
+    assert remedy in command.err
+
+
+def test_a_full_disk_names_the_output_that_did_not_fit(command: Command, tmp_path: Path) -> None:
+    with small_disk(2000):
+        assert command("chronicle", "write", "--count", 20, "--out", "corpus") == 3
+    assert command.err == "OSError: File too large: corpus\nFree some space, then run it again.\n"
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_directory_in_the_way_does_not_take_a_packaged_models_name(

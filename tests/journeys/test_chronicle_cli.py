@@ -65,7 +65,7 @@ def test_a_studys_corpus_is_written_by_the_studys_name(tmp_path: Path) -> None:
 def test_a_studys_name_leaves_no_dial_open() -> None:
     for wrong, said in (
         (["--study", "nano", "--set", "coins=1"], "Leave out --size and --set"),
-        (["--study", "none"], "Studies: nano, nano-quick"),
+        (["--study", "none"], "Studies: digest, nano, nano-2, nano-quick"),
         (["--study", "nano-quick", "--split", "validation"], "has no validation corpus"),
     ):
         refused = run.invoke(app, ["chronicle", "show", *wrong])

@@ -11,13 +11,23 @@ import torch
 
 from pdt.model.store import load_model
 from pdt.terms import NotesCondition
+from tests.support.commands import run_here as pdt
 from tests.support.families import make_plain, save_plain
 
 
-def pdt(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "pdt", *arguments], capture_output=True, text=True, cwd=cwd
+def test_the_command_is_a_process_with_an_exit_code(tmp_path: Path) -> None:
+    """The others call it in this process, which does not load torch anew each time."""
+    alone, here = (
+        run("census", "--set", "lanes.cuont=3", cwd=tmp_path) for run in (in_a_process, pdt)
     )
+    assert alone.returncode == here.returncode == 2
+    assert alone.stderr == here.stderr != ""
+    assert alone.stdout == here.stdout == ""
+
+
+def in_a_process(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pdt", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd)
 
 
 def test_help_does_not_import_torch() -> None:
@@ -73,6 +83,7 @@ def test_from_a_decoder_on_disk_to_a_checked_model(tmp_path: Path) -> None:
         (["model", "show", "."], 2, "is not a pdt model"),
         (["trunk", "show", "/no/such/place"], 2, "no file"),
         (["bench", "grouped", "huge"], 2, "no subject 'huge'"),
+        (["bench", "latency", "--drafts", "8"], 2, "give --drafts and --text"),
     ],
 )
 def test_a_wrong_call_is_one_message_and_no_traceback(

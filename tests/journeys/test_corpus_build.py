@@ -4,7 +4,6 @@ import json
 import os
 import random
 import signal
-import stat
 import subprocess
 import sys
 import time
@@ -25,6 +24,7 @@ from pdt.records.pipeline.run import BuildReport, build_corpus
 from pdt.teacher.budget import Budget, BudgetSpent
 from pdt.teacher.document import TaughtDocument
 from pdt.teacher.journal import Journal
+from tests.support.slurm import slurm_stand_in
 from tests.support.teacher_server import TeacherServer, serving
 
 pytestmark = pytest.mark.slow
@@ -126,42 +126,11 @@ def test_more_processes_and_datatrove_give_the_same_bytes(
     assert tree(tmp_path / "trove") == tree(whole)
 
 
-SBATCH = """#!/usr/bin/env python3
-import os, re, subprocess, sys
-script = open(sys.argv[-1]).read()
-last = int(re.search(r"--array=0-(\\d+)", script).group(1))
-for argument in sys.argv[1:]:
-    for name, value in re.findall(r"(RUN_OFFSET)=(\\d+)", argument):
-        os.environ[name] = value
-for task in range(last + 1):
-    env = {**os.environ, "SLURM_ARRAY_TASK_ID": str(task), "SLURM_JOB_ID": "7",
-           "SLURM_NODELIST": "here"}
-    done = subprocess.run(["bash", sys.argv[-1]], env=env, capture_output=True, text=True)
-    if done.returncode and "merge_stats" not in script:
-        sys.exit(done.stderr)
-print(f"Submitted batch job {os.getpid()}")
-"""
-
-
 def test_slurm_jobs_are_submitted_in_order_and_give_the_same_bytes(
     sources: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Real scripts and tasks; only the scheduler is a program of ours that runs them at once."""
-    commands = tmp_path / "bin"
-    commands.mkdir()
-    run_it = (
-        '#!/bin/bash\nwhile [[ $1 == -* ]]; do [[ $1 == -n ]] && shift; shift; done\nexec "$@"\n'
-    )
-    for name, text in {
-        "sbatch": SBATCH,
-        "srun": run_it,
-        "scontrol": "#!/bin/bash\necho here\n",
-    }.items():
-        (commands / name).write_text(text)
-        (commands / name).chmod((commands / name).stat().st_mode | stat.S_IXUSR)
-    path = f"{commands}:{Path(sys.executable).parent}:{os.environ['PATH']}"
-    monkeypatch.setenv("PATH", path)
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+    slurm_stand_in(tmp_path / "bin", monkeypatch)
     build = a_build(sources, tmp_path / "out", f"records.shard_records={COUNT}")
     with pytest.raises(UsageError, match=r"cluster\.partition is not set"):
         submit_to_slurm(build, build.config.cluster)

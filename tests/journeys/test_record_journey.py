@@ -1,12 +1,11 @@
 """The whole story on the command line: check, compile, look, verify, and what goes wrong."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.support.commands import run_here as pdt
 from tests.support.record_samples import sample_config, train_tokenizer, write_documents
 
 
@@ -16,11 +15,6 @@ def here(tmp_path: Path) -> Path:
     (tmp_path / "config.json").write_text(config.model_dump_json())
     write_documents(tmp_path / "in.jsonl", 10)
     return tmp_path
-
-
-def pdt(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pdt", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=60)
 
 
 def test_from_documents_to_verified_shards(here: Path) -> None:

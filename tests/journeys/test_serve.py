@@ -3,6 +3,7 @@
 import socket
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import openai
@@ -10,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from pdt.cli import app
-from pdt.errors import UsageError
+from pdt.errors import CRASHED, UsageError
 from pdt.generation.events import Done
 from pdt.generation.replay import differences, replay
 from pdt.generation.settings import GenerationSettings
@@ -19,6 +20,7 @@ from pdt.generation.writer import Writer
 from pdt.serve.engine import Engine
 from pdt.serve.limits import Limits
 from pdt.web.keys import Keys
+from tests.support.commands import run_here
 from tests.support.generations import BLOCK
 from tests.support.servers import (
     MESSAGES,
@@ -399,3 +401,17 @@ def test_the_command_refuses_before_it_loads_a_model(monkeypatch: pytest.MonkeyP
             result = CliRunner().invoke(app, ["serve", *arguments])
             assert isinstance(result.exception, UsageError), result.output
             assert says in str(result.exception)
+
+
+def test_a_model_that_cannot_be_loaded_is_one_message_and_a_crash_has_its_own_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.delenv("PDT_API_KEY", raising=False)
+    serve = ("serve", "--model", "./nano", "--port", 0)
+    refused = run_here(*serve, cwd=tmp_path)
+    assert refused.returncode == 2
+    assert refused.stderr.count("nano is not a pdt model") == 1
+    assert not [record for record in caplog.records if record.exc_info]
+    monkeypatch.setattr(Writer, "load", lambda *_, **__: 1 // 0)
+    assert run_here(*serve, cwd=tmp_path).returncode == CRASHED
+    assert [record for record in caplog.records if record.exc_info]

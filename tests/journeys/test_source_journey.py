@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from pdt.sources.reading import read_source
 from pdt.sources.splits import read_ledger
 from pdt.terms import Split
 from pdt.tokenizer import load_tokenizer
+from tests.support.commands import run_here
 from tests.support.weights import needs_qwen
 from tests.support.wiki_material import captured_bundles, load_capture, needs_wiki
 from tests.support.wiki_server import serve
@@ -26,8 +26,7 @@ CANDIDATES = ROOT / "tests" / "data" / "wiki-candidates.yaml"
 
 
 def pdt(*arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pdt", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    done = run_here(*arguments, cwd=ROOT)
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
     return done

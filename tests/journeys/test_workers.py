@@ -41,7 +41,7 @@ def command(corpus: RecordShards, model: Path, out: Path, workers: int) -> list[
     return [
         sys.executable, "-m", "pdt", "eval", "run", str(corpus.directory), "--model", str(model),
         "--batch=2", "--condition=learned", "--condition=no_dynamic", "--resamples=100",
-        f"--out={out}", f"--workers={workers}",
+        "--repeats=1", f"--out={out}", f"--workers={workers}",
     ]  # fmt: skip
 
 

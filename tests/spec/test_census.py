@@ -3,7 +3,9 @@
 import pytest
 
 from pdt.config import PdtConfig, load_config
+from pdt.model.cards import CARDS, predict
 from pdt.model.census import (
+    BF16,
     GiB,
     expanded_prompt_cache,
     inference_memory,
@@ -157,3 +159,14 @@ def test_the_memory_on_the_scale_page_is_the_census(row: str, preset: str, shard
     config = load_config(preset, overrides=[f"training.shard_trunk={sharded}"])
     found = [sum(training_parts(config, gpus).values()) / GiB for gpus in (1, 8, 16)]
     assert written == pytest.approx(found, abs=0.05)
+
+
+def test_a_card_is_predicted_no_more_than_its_memory_can_read() -> None:
+    config = load_config("canonical")
+    census = take_census(config)
+    weights = traffic(config, census)
+    for card, one in zip(CARDS, predict(config, census), strict=True):
+        bytes_a_second = one.packed / config.lanes.count * weights.packed_round * BF16
+        assert bytes_a_second <= card.gigabytes_per_second * 1e9
+        assert one.packed / one.serial == pytest.approx(weights.ceiling, rel=0.02)
+        assert one.fits == (census.total * 2 <= card.gigabytes * 1e9)

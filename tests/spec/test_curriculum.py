@@ -48,7 +48,7 @@ def test_the_canonical_curriculum_is_table_two() -> None:
 @pytest.mark.paper("Table 2")
 def test_a_loss_whose_module_is_frozen_is_off() -> None:
     first, second, third, _ = stages_of(load_config("canonical").training)
-    assert set(second.losses) == {Loss.PLAN, Loss.ORDER}
+    assert set(second.losses) == {Loss.PLAN, Loss.ORDER, Loss.POINT}
     assert set(first.losses) == set(Loss) - set(second.losses)
     assert set(third.losses) == set(Loss)
 

@@ -40,6 +40,11 @@ def a_note_is_delivered_one_block_too_late(patch: Patch) -> None:
     )
 
 
+def every_note_waits_one_block_whatever_is_configured(patch: Patch) -> None:
+    plain = bus.NotesBus.window
+    patch.setattr(bus.NotesBus, "window", lambda self, *rest: plain(self, *rest[:3]))
+
+
 def plans_are_routed_to_the_neighbour(patch: Patch) -> None:
     plain = plan_kv.PlanKV.read_plan
     patch.setattr(
@@ -116,6 +121,10 @@ MUTATIONS: list[tuple[Callable[[Patch], None], Callable[[ParallelDecoder], None]
     (
         a_note_is_delivered_one_block_too_late,
         lanes.test_a_sibling_token_changes_nothing_before_the_next_block_and_something_after,
+    ),
+    (
+        every_note_waits_one_block_whatever_is_configured,
+        notes.test_the_configured_delay_is_the_block_in_which_a_sibling_is_first_heard,
     ),
     (plans_are_routed_to_the_neighbour, lanes.test_a_lane_reads_only_its_own_plan),
     (masks_are_ignored, lanes.test_an_invalid_plan_node_is_never_read),

@@ -41,6 +41,42 @@ def test_a_note_of_block_b_is_first_readable_in_block_b_plus_one() -> None:
     assert window.producer_Q.tolist() == [0, 1, 2]
 
 
+@pytest.mark.paper("§2.2", "§3.5")
+def test_a_longer_delay_hands_each_note_on_later_and_keeps_the_window() -> None:
+    bus = NotesBus(3)
+    for block in range(6):
+        bus = bus.commit(block, note(float(block)))
+    assert bus.window(1, BUS, 16, delay_blocks=2) is None
+    window = bus.window(6, BUS, 3, delay_blocks=2)
+    assert window is not None
+    assert window.lag_Q.tolist() == [4, 4, 4, 3, 3, 3, 2, 2, 2]
+    assert window.vectors_BQE[0, :, 0].tolist() == [2, 2, 2, 3, 3, 3, 4, 4, 4]
+
+
+@pytest.mark.mechanism
+@pytest.mark.paper("§2.2", "§3.5")
+def test_the_configured_delay_is_the_block_in_which_a_sibling_is_first_heard(
+    model: ParallelDecoder,
+) -> None:
+    tokens, lengths = prompts(model)
+    plans = plan_of(model, tokens, lengths)
+    lanes, size = lane_tokens(model, 2, blocks=3), model.config.lanes.block_tokens
+    changed = lanes.clone()
+    changed[:, 0] = (changed[:, 0] + 7) % 96
+    for delay in (1, 2):
+        records = model.config.records.model_copy(update={"note_delay_blocks": delay})
+        model.config = model.config.model_copy(update={"records": records})
+        before, after = (
+            roll(model, open_frontier(model, tokens, lengths, plans), each)[0][:, 1:]
+            for each in (lanes, changed)
+        )
+        moved = [
+            not torch.equal(b, a)
+            for b, a in zip(before.split(size, 2), after.split(size, 2), strict=True)
+        ]
+        assert moved == [block >= delay for block in range(3)]
+
+
 @pytest.mark.paper("§3.5", "Fig. 3")
 def test_no_lane_reads_for_a_block_whose_barrier_is_open() -> None:
     with pytest.raises(BusError, match="has not been committed"):

@@ -120,7 +120,8 @@ def test_every_edge_reads_a_note_that_was_published_a_block_before(
     for dependency, token in zip(record.edge_dependency_J, record.edge_token_J, strict=True):
         owner_block = record.dependency_owner_block_R[dependency]
         owner = record.dependency_owner_R[dependency]
-        assert token // size >= owner_block + compiler.config.records.note_delay_blocks
+        # The state of the token before it chooses a token (reading 29).
+        assert (token - 1) // size >= owner_block + compiler.config.records.note_delay_blocks
         assert (owner_block + 1) * size < record.section_lengths_K[owner]
 
 

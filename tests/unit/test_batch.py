@@ -78,6 +78,22 @@ def test_a_shuffled_order_can_be_opened_at_any_place(
     assert rest == whole[skip:]
 
 
+@pytest.mark.parametrize("skip", [0, 3, 6, 12, 18])
+def test_batches_of_documents_about_as_long_hold_the_same_documents_and_less_padding(
+    shards: RecordShards, skip: int
+) -> None:
+    by_chance = list(shards.batches(3, seed=5))
+    alike = list(shards.batches(3, seed=5, alike=4))
+    names = [name for batch in alike for name in batch.record_ids]
+    for window in (slice(0, 12), slice(12, 20)):  # of four batches
+        chance = [name for batch in by_chance for name in batch.record_ids][window]
+        assert set(names[window]) == set(chance)
+    padded = [sum(b.section_tokens_BKT.numel() for b in order) for order in (alike, by_chance)]
+    assert padded[0] < padded[1]
+    rest = shards.batches(3, seed=5, skip=skip, alike=4)
+    assert [name for batch in rest for name in batch.record_ids] == names[skip:]
+
+
 def test_what_lies_before_the_place_is_not_decoded(
     shards: RecordShards, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,7 @@ import torch
 from pdt.config import edit_config
 from pdt.errors import UsageError
 from pdt.model.build import random_model
+from pdt.training import codebooks
 from pdt.training.codebooks import take_codes
 from pdt.training.loop import Trainer
 from tests.support.training_samples import corpus
@@ -31,3 +32,24 @@ def test_a_corpus_with_fewer_notes_than_codes_is_refused(tmp_path: Path) -> None
     many = edit_config(config, ["notes.codes=512"], where="test")
     with pytest.raises(UsageError, match="a codebook has 512 codes"):
         take_codes(random_model(many, seed=0), shards, 0)
+
+
+def test_the_start_of_the_codes_says_how_far_it_is_and_ends_after_many_documents(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a note for every code, and documents enough, it does not wait for twice as many."""
+    shards, config = corpus(tmp_path, documents=24)
+
+    def heard(codes: int) -> list[str]:
+        said: list[str] = []
+        asked = edit_config(config, [f"notes.codes={codes}"], where="test")
+        take_codes(random_model(asked, seed=0), shards, 0, telling=said.append)
+        return said
+
+    first = heard(4)[0]
+    notes = int(first.removeprefix("the first codes: ").split()[0])
+    assert first == f"the first codes: {notes} of 8 notes, 8 documents"
+    assert len(heard(notes)) == 2
+    monkeypatch.setattr(codebooks, "MOST_DOCUMENTS", 8)
+    assert len(heard(notes)) == 1
+    assert len(heard(notes + 1)) == 2, "a code needs a note of its own"

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from pdt.config import PdtConfig
+from pdt.records.align import tokenize_document
 from pdt.records.checks import check_document
 from pdt.teacher.checks import RULES, CheckFailure
 from pdt.teacher.document import TaughtDocument
@@ -122,6 +123,33 @@ MUTATIONS: dict[str, Callable[[Json], object]] = {
         node=0, quote=quote(section_text(0), "Duke Orsan")
     ),
 }
+
+
+@pytest.mark.paper("§4.3", "§5.2")
+def test_a_receiver_token_at_a_blocks_first_place_is_chosen_before_the_barriers_notes(
+    tools: tuple[PdtConfig, StudentTokenizer],
+) -> None:
+    lanes = tokenize_document(TaughtDocument.model_validate(sample()), *tools).lanes
+    passage = quote(section_text(0), "was fought in 1412")
+    owner_block = lanes[0].block_of(lanes[0].tokens_of(passage["start"], passage["end"])[-1])
+    border = (owner_block + 1) * lanes[0].block_tokens
+
+    def early(token: int) -> list[CheckFailure]:
+        data, start, end = sample(), lanes[1].starts[token], lanes[1].ends[token]
+        receiver = {"start": start, "end": end, "text": section_text(1)[start:end]}
+        dependency(data, 0)["owner"].update(node=0, quote=passage)
+        dependency(data, 0)["receiver"].update(node=0, quote=receiver)
+        return [f for f in failures(data, tools) if f.rule == "dependency_delay"]
+
+    assert early(border + 1) == []
+    (failure,) = early(border)
+    assert f"first receiver token is chosen in block {owner_block};" in str(failure)
+    assert (failure.lane, failure.start, failure.end) == (
+        1,
+        lanes[1].starts[border],
+        lanes[1].ends[border],
+    )
+    assert len(early(border - 1)) == 1
 
 
 def test_the_sample_breaks_no_rule(tools: tuple[PdtConfig, StudentTokenizer]) -> None:

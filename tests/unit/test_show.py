@@ -72,6 +72,23 @@ def test_the_page_marks_owners_references_and_dependencies(config: PdtConfig) ->
     assert "All 44 rules hold" in page.text
 
 
+def test_a_token_that_is_chosen_without_its_note_is_marked(config: PdtConfig) -> None:
+    data = sample()
+    said = quote(data["answer"]["sections"][1]["paragraphs"][0], "Nobody had won")
+    data["answer"]["dependencies"][0]["receiver"].update(node=0, quote=said)
+    shown = view(config, data)
+    (lane,) = [lane for lane in shown.lanes if lane.lane == 1]
+    marked = [
+        run.text
+        for paragraph in lane.paragraphs
+        for run in paragraph.runs
+        if any(mark.kind == "unreachable" and mark.name == "d1" for mark in run.marks)
+    ]
+    assert "".join(marked) == "Nobody had won"
+    page = Page(render_page(shown))
+    assert any(attrs.get("data-unreachable") == "d1" for tag, attrs in page.tags if tag == "mark")
+
+
 def test_the_page_asks_nothing_of_the_network(config: PdtConfig) -> None:
     text = render_page(view(config))
     for tag, attrs in Page(text).tags:

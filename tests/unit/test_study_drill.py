@@ -12,11 +12,13 @@ from pdt.chronicle.dials import turn_dials
 from pdt.chronicle.meter import nano_meter
 from pdt.chronicle.names import COINED
 from pdt.config import PdtConfig, load_config
-from pdt.errors import BindingMismatch
+from pdt.errors import BindingMismatch, UsageError
 from pdt.model.build import random_model
 from pdt.model.pdt import ParallelDecoder
 from pdt.provenance import check_manifest
-from pdt.study.drill import Drill
+from pdt.records.batch import RecordShards
+from pdt.records.corpus import compile_corpus
+from pdt.study.drill import Drill, read_bits
 from pdt.study.drilling import Drilling, DrillRun
 from pdt.terms import NotesCondition, Split
 from pdt.tokenizer import load_tokenizer
@@ -153,3 +155,45 @@ def test_a_state_of_another_drill_is_refused(drill: Drill, tmp_path: Path) -> No
     DrillRun(model, drill, Drilling(steps=4, save_steps=1)).run(tmp_path)
     with pytest.raises(BindingMismatch, match=r"drilling\.seed +state 0 +asked for 1"):
         DrillRun(model, drill, Drilling(steps=4, save_steps=1, seed=1)).run(tmp_path)
+
+
+def test_a_drill_names_two_things_of_as_many_bits_as_there_are_words_for() -> None:
+    tokenizer = load_tokenizer(load_config("nano-2").records.tokenizer)
+    chronicle = Chronicle(0, Split.TRAIN, turn_dials("nano"), nano_meter())
+    taught = [d.taught for d in chronicle.documents(12)]
+    wide = Drill(taught, tokenizer, BLOCK, read_bits("5,6,7"))
+    words = wide.batch(random.Random(1), 8, distance=4).edges.tokens_BJ
+    assert len(words.unique()) > 2**5
+    with pytest.raises(UsageError, match="from 1 to 7"):
+        read_bits("6,7,8")
+
+
+def test_documents_beside_the_drill_teach_plans_too(drill: Drill, tmp_path: Path) -> None:
+    """Plan-KV and heads move with them and not without; a killed drill reads on where it was."""
+    chronicle = Chronicle(0, Split.TRAIN, turn_dials("nano"), nano_meter())
+    lines = [document.taught.model_dump_json() for document in chronicle.documents(4)]
+    (tmp_path / "documents.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    compile_corpus([tmp_path / "documents.jsonl"], tmp_path / "records", small().config)
+    records = RecordShards(tmp_path / "records", split=Split.TRAIN)
+    how = Drilling(steps=4, beside_documents=2, save_steps=1)
+    weights = []
+    for name, stops in (("whole", (4,)), ("killed", (2, 4))):
+        for stop in stops:
+            model = small()
+            before = {n: value.clone() for n, value in model.state_dict().items()}
+
+            def until(step: int, said: dict[str, float], stop: int = stop) -> None:
+                assert said["beside"] > 0
+                if step > stop:
+                    raise KeyboardInterrupt
+
+            (tmp_path / name).mkdir(exist_ok=True)
+            with contextlib.suppress(KeyboardInterrupt):
+                DrillRun(model, drill, how, records).run(tmp_path / name, until)
+        weights.append(model.state_dict())
+    assert all(torch.equal(weights[0][n], value) for n, value in weights[1].items())
+    moved = {n for n, value in weights[0].items() if not value.equal(before[n])}
+    assert any("plan_kv" in n for n in moved) and any(n.startswith("heads.") for n in moved)
+    assert not any(n.startswith(("trunk.", "planner.")) for n in moved)
+    with pytest.raises(BindingMismatch):
+        DrillRun(small(), drill, how).run(tmp_path / "whole")

@@ -37,7 +37,7 @@ from pdt.chronicle.phrasing import (
     tell,
     tell_from_cue,
 )
-from pdt.chronicle.works import InventedWork, draw_works
+from pdt.chronicle.works import Work, draw_works
 from pdt.chronicle.world import World, WorldFact, draw_world
 from pdt.terms import Split
 
@@ -50,7 +50,7 @@ class DraftParagraph:
     """Sentences, and after each of them the works that are cited for it."""
 
     sentences: list[Sentence]
-    cited: dict[int, list[InventedWork]] = field(default_factory=dict)
+    cited: dict[int, list[Work]] = field(default_factory=dict)
 
     @property
     def text(self) -> str:
@@ -67,7 +67,7 @@ class ArticleDraft:
 
     title: str
     sections: list[DraftSection]
-    works: tuple[InventedWork, ...]
+    works: tuple[Work, ...]
 
     @property
     def told(self) -> dict[str, Sentence]:
@@ -314,7 +314,7 @@ def _fit(
 
 def _cite(stream: random.Random, draft: ArticleDraft) -> None:
     """Cite each fact's paragraph; every work is used before one is used again."""
-    queue: list[InventedWork] = []
+    queue: list[Work] = []
     for _, paragraphs in draft.sections:
         for paragraph in paragraphs:
             last = len(paragraph.sentences) - 1

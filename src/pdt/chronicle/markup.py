@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from html import escape
 
 from pdt.chronicle.article import ArticleDraft, DraftParagraph
-from pdt.chronicle.works import InventedWork
+from pdt.chronicle.works import Work
 from pdt.sources.article import Article, ArticleSection, Citation, Paragraph
 from pdt.sources.bundle import SourceBundle, describe_bundle
 from pdt.terms import SourceOrigin
@@ -75,9 +75,9 @@ def publish(
     return Source(_article(draft, numbers, bundle.bundle_id), bundle, raw)
 
 
-def _number_works(draft: ArticleDraft) -> dict[InventedWork, int]:
+def _number_works(draft: ArticleDraft) -> dict[Work, int]:
     """Footnote numbers, in the order of first use."""
-    numbers: dict[InventedWork, int] = {}
+    numbers: dict[Work, int] = {}
     for _, paragraphs in draft.sections:
         for paragraph in paragraphs:
             for place in sorted(paragraph.cited):
@@ -86,11 +86,11 @@ def _number_works(draft: ArticleDraft) -> dict[InventedWork, int]:
     return numbers
 
 
-def _note_id(work: InventedWork, number: int) -> str:
+def _note_id(work: Work, number: int) -> str:
     return f"cite_note-{work.key}-{number}"
 
 
-def _article(draft: ArticleDraft, numbers: Mapping[InventedWork, int], bundle_id: str) -> Article:
+def _article(draft: ArticleDraft, numbers: Mapping[Work, int], bundle_id: str) -> Article:
     sections, count = [], 0
     for heading, paragraphs in draft.sections:
         clean = []
@@ -124,7 +124,7 @@ def _article(draft: ArticleDraft, numbers: Mapping[InventedWork, int], bundle_id
 def _wikitext(draft: ArticleDraft) -> str:
     seen: set[str] = set()
 
-    def reference(work: InventedWork) -> str:
+    def reference(work: Work) -> str:
         if work.key in seen:
             return f'<ref name="{work.key}" />'
         seen.add(work.key)
@@ -146,7 +146,7 @@ def _wikitext(draft: ArticleDraft) -> str:
 
 def _html(
     draft: ArticleDraft,
-    numbers: Mapping[InventedWork, int],
+    numbers: Mapping[Work, int],
     *,
     page_id: int,
     revision_id: int,
@@ -155,7 +155,7 @@ def _html(
     page = draft.title.replace(" ", "_")
     uses: dict[str, int] = {}
 
-    def reference(work: InventedWork) -> str:
+    def reference(work: Work) -> str:
         number, use = numbers[work], uses.get(work.key, 0)
         uses[work.key] = use + 1
         note = _note_id(work, number)

@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import dataclass
+from typing import Protocol
 
 from pdt.chronicle.names import GIVEN, PLACES, SURNAMES
 from pdt.chronicle.world import World
@@ -26,6 +27,29 @@ PUBLISHERS = (
     "{place} Books",
 )
 """All but the last are scholarly or institutional."""
+
+
+class Work(Protocol):
+    """What an article cites, invented or not."""
+
+    @property
+    def key(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def wikitext(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class RealWork:
+    """A work that exists, in the words of the article that cites it."""
+
+    key: str
+    text: str
+
+    @property
+    def wikitext(self) -> str:
+        return self.text
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ class Where(StrEnum):
 
     PROCESSES = "processes"
     DATATROVE = "datatrove"
+    RAY = "ray"
     SLURM = "slurm"
 
 
@@ -56,7 +57,7 @@ def build(
     set_: Overrides = None,
     workers: Annotated[int, typer.Option(min=1, help="Processes; the bytes do not change.")] = 1,
     where: Annotated[
-        Where, typer.Option("--on", help="processes here, datatrove here, or a Slurm cluster.")
+        Where, typer.Option("--on", help="processes here, datatrove here, a Ray cluster, or Slurm.")
     ] = Where.PROCESSES,
     batch: Annotated[
         bool, typer.Option("--batch", help="Teach through the server's batch interface.")
@@ -70,7 +71,12 @@ def build(
     """Read, clean, gate, split, teach, check and compile every bundle; killed, it can go on."""
     need_extra()
     from pdt.records.pipeline.batches import estimate
-    from pdt.records.pipeline.cluster import refuse_slurm, run_on_datatrove, submit_to_slurm
+    from pdt.records.pipeline.cluster import (
+        refuse_slurm,
+        run_on_datatrove,
+        run_on_ray,
+        submit_to_slurm,
+    )
     from pdt.records.pipeline.layout import Build
     from pdt.records.pipeline.run import build_corpus, gate_sources, refuse_batch
 
@@ -107,6 +113,8 @@ def build(
             return
         if where is Where.DATATROVE:
             run_on_datatrove(work, workers)
+        elif where is Where.RAY:
+            run_on_ray(work, workers)
         report = build_corpus(work, workers=workers, batch=batch, progress=bars.show, say=_say)
     seconds = time.monotonic() - start
     print(f"{report.bundles:,} bundles in {seconds:,.0f} s", file=sys.stderr)

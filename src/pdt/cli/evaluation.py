@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from pdt.cli.options import AsJson, Out, Seed
-from pdt.evaluation.protocol.settings import FEW_DOCUMENTS, MOST_DOCUMENTS
+from pdt.evaluation.protocol.settings import FEW_DOCUMENTS, MOST_DOCUMENTS, REPEATS
 from pdt.model.names import as_written
 from pdt.terms import Split
 
@@ -53,6 +53,9 @@ def run(
     few: Annotated[
         int, typer.Option(min=2, help="Of these, for destructive controls and harder gates.")
     ] = FEW_DOCUMENTS,
+    repeats: Annotated[int, typer.Option(min=1, help="How often each way of writing is timed.")] = (
+        REPEATS
+    ),
     batch: Annotated[int, typer.Option(min=2, help="Documents written side by side.")] = 32,
     plan: Annotated[
         str, typer.Option(help="learned or oracle: what every other condition starts from.")
@@ -101,6 +104,7 @@ def run(
         documents=documents,
         settings={
             "few_documents": few,
+            "repeats": repeats,
             "batch": batch,
             "plan": plan,
             "conditions": tuple(conditions or ()),
@@ -214,13 +218,16 @@ def report(
 
 def verify(
     directory: Annotated[
-        Path, typer.Argument(help="A directory of `pdt eval run` or `pdt eval report --audit`.")
+        Path,
+        typer.Argument(
+            help="A directory of `pdt eval run`, `pdt eval report --audit` or `pdt screen report`."
+        ),
     ],
     as_json: AsJson = False,
 ) -> None:
     """Compute an evaluation's tables again from what it stored; what does not fit is refused.
 
-    Final rates are computed again from the votes.
+    Final rates are computed again from the votes, a screen's report from its runs.
     """
     from pdt.errors import UsageError
     from pdt.evaluation.protocol.evidence_gates import Verdict
@@ -233,6 +240,11 @@ def verify(
         from pdt.cli.audit import verify_final_rates
 
         verify_final_rates(directory, as_json)
+        return
+    if (directory / "report.svg").exists():
+        from pdt.cli.screen import verify_screen_report
+
+        verify_screen_report(directory, as_json)
         return
     verified = verify_results(directory)
     results, judged = verified.results, verified.judged_again

@@ -24,7 +24,7 @@ Origins = Annotated[
 
 def serve(
     model: ModelDirectory = "nano",  # type: ignore[assignment]  # read like an argument
-    host: Annotated[str, typer.Option(help="Another than loopback needs a key.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="Any other than loopback needs a key.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535)] = 8000,
     trunk: Trunk = None,
     key_file: KeyFile = None,

@@ -20,21 +20,33 @@ Stories = Annotated[
 STORIES = Path(".cache/stories15M/llama2.data")
 
 
+Out = Annotated[Path, typer.Option(help="The study's directory; a killed study goes on.")]
+Seeds = Annotated[
+    int | None,
+    typer.Option(min=1, help="Fewer or more seeds than the recipe's.", show_default=False),
+]
+Workers = Annotated[int, typer.Option(min=1, help="Commands side by side, a core each.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="A setting of every run, over the recipe's.", show_default=False),
+]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Print the commands and the time, and do nothing.")
+]
+
+
 @app.command("nano")
 def nano(
-    out: Annotated[Path, typer.Option(help="The study's directory; a killed study goes on.")],
-    seeds: Annotated[
-        int | None, typer.Option(min=1, help="Fewer or more seeds than the recipe's.")
-    ] = None,
-    workers: Annotated[int, typer.Option(min=1, help="Commands side by side, a core each.")] = 2,
+    out: Out,
+    seeds: Seeds = None,
+    workers: Workers = 2,
     quick: Annotated[
         bool,
         typer.Option("--quick", help="Minutes: from the trained models in the package, few steps."),
     ] = False,
     stories: Stories = STORIES,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the commands and the time, and do nothing.")
-    ] = False,
+    settings: Settings = None,
+    dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
     """Corpus, trunk, bus and self-only runs, verdict: all of it, resumable.
@@ -42,15 +54,64 @@ def nano(
     Exit code 1 when a gate is unmet, as with `pdt eval run`; with --quick, when an effect goes the
     wrong way.
     """
+    _study(
+        "nano-quick" if quick else "nano", out, seeds, workers, stories, settings, dry_run, as_json
+    )
+
+
+@app.command("nano-2")
+def nano_2(
+    out: Out,
+    seeds: Seeds = None,
+    workers: Workers = 2,
+    stories: Stories = STORIES,
+    settings: Settings = None,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """The same on divisions that only a plan knows: lanes that read their plans node by node.
+
+    Runs compute in BF16; on a CPU that does not multiply it, --set training.dtype=float32.
+    """
+    _study("nano-2", out, seeds, workers, stories, settings, dry_run, as_json)
+
+
+@app.command("digest")
+def digest(
+    out: Out,
+    seeds: Seeds = None,
+    workers: Workers = 2,
+    settings: Settings = None,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """Lanes on SmolLM2 that read real articles, whose bus is trained on house style alone.
+
+    Weights and texts are those of `make weights texts`. Nobody has run it whole (docs/log.md). Runs
+    compute in BF16, as in nano-2.
+    """
+    _study("digest", out, seeds, workers, STORIES, settings, dry_run, as_json)
+
+
+def _study(
+    name: str,
+    out: Path,
+    seeds: int | None,
+    workers: int,
+    stories: Path,
+    settings: list[str] | None,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
     from pdt.study.recipe import load_recipe
-    from pdt.study.run import Study, bind_study
+    from pdt.study.run import Study, bind_study, check_given
     from pdt.study.steps import steps_of
     from pdt.study.stories import fetch_stories
     from pdt.study.summary import said, summarize, write_summary
     from pdt.training.watch.pace import spoken
 
     console = Console(stderr=True)
-    recipe = load_recipe("nano-quick" if quick else "nano")
+    recipe = load_recipe(name, settings or ())
     count = seeds or recipe.seeds
     out = out.resolve()
     steps = steps_of(recipe, out, seeds=count, stories=stories.resolve())
@@ -61,6 +122,7 @@ def nano(
             print(f"{'done  ' if step.done else '      '}pdt {shlex.join(step.command)}")
         print(left)
         return
+    check_given(recipe)
     bind_study(recipe, out)
     if recipe.trunk is not None:
         fetch_stories(stories)
@@ -71,6 +133,7 @@ def nano(
     print(json.dumps(summary.model_dump(mode="json"), indent=2) if as_json else out / "study.md")
     for direction in summary.directions:
         console.print(f"{direction.outcome}: {said(direction)}", highlight=False)
+    quick = bool(recipe.begin)  # too few documents for a gate: the effects are looked at
     if not (summary.right if quick else summary.met):
         raise typer.Exit(1)
 
@@ -105,7 +168,9 @@ def drill(
     documents: Annotated[Path, typer.Argument(help="Taught documents, for their sentences.")],
     model: Annotated[
         Path,
-        typer.Option("--model", parser=as_written, metavar="MODEL", help="An untrained model."),
+        typer.Option(
+            "--model", parser=as_written, metavar="MODEL", help="Whose bus has not been trained."
+        ),
     ],
     out: Annotated[Path, typer.Option(help="The drill's directory; a killed one goes on.")],
     steps: Annotated[int, typer.Option(min=4, help="Steps of a batch of the model's size.")] = 300,
@@ -113,13 +178,21 @@ def drill(
         str, typer.Option(help="What a word of each lane tells: three different numbers.")
     ] = "1,2,3",
     seed: Annotated[int, typer.Option(help="Of the drill documents.")] = 0,
+    beside: Annotated[
+        Path | None,
+        typer.Option(
+            help="Compiled records of which every step takes some, so that lanes keep plans.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Teach a model's bus its first words on dense documents; writes OUT/model."""
     from pdt.model.store import load_model, save_model
+    from pdt.records.batch import RecordShards
     from pdt.records.inputs import read_documents
     from pdt.study.drill import Drill, read_bits
     from pdt.study.drilling import Drilling, DrillRun
-    from pdt.terms import NotesCondition
+    from pdt.terms import NotesCondition, Split
     from pdt.tokenizer import load_tokenizer
 
     console = Console(stderr=True)
@@ -128,7 +201,8 @@ def drill(
     taught = (document for _, document in read_documents([documents]))
     texts = Drill(taught, tokenizer, student.config.lanes.block_tokens, read_bits(bits))
     out.mkdir(parents=True, exist_ok=True)
-    run = DrillRun(student, texts, Drilling(steps=steps, seed=seed))
+    records = None if beside is None else RecordShards(beside, split=Split.TRAIN)
+    run = DrillRun(student, texts, Drilling(steps=steps, seed=seed), records)
 
     run.run(out, _told(console, steps))
     for condition in (student.config.notes.condition, NotesCondition.NO_DYNAMIC):

@@ -2,6 +2,7 @@
 
 import json
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -14,8 +15,10 @@ from pdt.cli.generate import (
     TraceFile,
     Trunk,
     check_new_file,
-    finish,
+    keep,
+    say,
     show,
+    write_trace,
 )
 from pdt.cli.options import AsJson, busy
 from pdt.errors import PdtError
@@ -76,8 +79,8 @@ def draw_trace(
         writer = Writer.load(model, trunk=trunk)
     check_model(writer.model, trace)
     picture = draw_picture(trace, document, writer.tokenizer, mark or ())
-    with atomic_path(svg) as partial:
-        partial.write_text(picture, encoding="utf-8")
+    with atomic_path(svg) as beside:
+        beside.write_text(picture, encoding="utf-8")
     print(svg)
 
 
@@ -126,4 +129,7 @@ def continue_trace(
     stop = threading.Event()
     generation.should_stop = stop.is_set
     done = show(generation, stop, title=model.name, intervene=intervene or [], as_events=as_events)
-    finish(generation, done, trace, as_json=as_json, as_events=as_events, stopped=stop.is_set())
+    say(generation, done, as_json=as_json, as_events=as_events)
+    keep((trace, partial(write_trace, generation)))
+    if stop.is_set():
+        raise typer.Exit(130)

@@ -48,6 +48,22 @@ def run(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on from the run's newest whole checkpoint.")
     ] = False,
+    pilot: Annotated[
+        Path | None,
+        typer.Option(help="The sealed pilot that canonical training asks for.", show_default=False),
+    ] = None,
+    pilot_waived: Annotated[
+        str | None,
+        typer.Option(help="Why there is none; it stands in the manifest.", show_default=False),
+    ] = None,
+    scale_audit: Annotated[
+        Path | None,
+        typer.Option(help="What a larger rung asks for: `pdt scale audit`.", show_default=False),
+    ] = None,
+    scale_override: Annotated[
+        str | None,
+        typer.Option(help="Why there is none; it stands in the manifest.", show_default=False),
+    ] = None,
 ) -> None:
     """Train the planner, the lanes and the notes bus by the curriculum.
 
@@ -57,6 +73,7 @@ def run(
     from pdt.lock import hold_run
     from pdt.provenance import MANIFEST
     from pdt.records.batch import RecordShards
+    from pdt.screen.gates import pilot_gate, scale_gate
     from pdt.terms import Split
     from pdt.training.loop import Trainer
     from pdt.training.preflight import check_stages
@@ -78,7 +95,10 @@ def run(
             if not resume:
                 _refuse_existing_run(out)
             if fresh:
+                passed = pilot_gate(tree, pilot, pilot_waived)
+                passed |= scale_gate(tree, scale_audit, scale_override)
                 student, inputs = _start(model, tree, seed)
+                inputs |= passed
         with _getting_ready(ranks.first) as telling:
             if fresh:
                 trainer = Trainer(student, shards, out, inputs=inputs, ranks=ranks, telling=telling)

@@ -95,6 +95,9 @@ class LanesConfig(Strict):
     """A lane owns every upper projection whole, or a change of low rank over one frozen copy."""
     rank: Count | None = None
     """Of that change."""
+    shared: bool = False
+    """One upper stack serves every lane. Not the paper's: a start that `pdt model part` gives each
+    lane a copy of, and the control that asks what private stacks are worth."""
 
     @model_validator(mode="after")
     def _ranked(self) -> "LanesConfig":

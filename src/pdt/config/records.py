@@ -76,14 +76,20 @@ class PilotConfig(Strict):
     records: Count
     categories: Count
     """Historical categories that share those records equally."""
+    architecture_records: Count = Field(
+        default_factory=lambda: canonical_part("records")["pilot"]["architecture_records"]
+    )
+    """Training records that an architecture screen asks for. A saved configuration may lack it."""
+    required: bool = False
+    """Training asks for a sealed pilot, and a screen for those records."""
 
 
 class RecordsConfig(Strict):
     """From a taught document to a training record. Paper: §4."""
 
     limits: ContractLimits
-    note_delay_blocks: Annotated[int, Field(ge=1, le=1)]
-    """Δ: a note of block b is first readable in block b+Δ. The bus has no other delay than 1."""
+    note_delay_blocks: Count
+    """Δ: a note of block b is first readable in block b+Δ, on the bus and in a record's edges."""
     tokenizer: TokenizerConfig
     encoder: EncoderConfig
     node_text: NodeText
@@ -107,7 +113,7 @@ class RecordsConfig(Strict):
 
 
 class ClusterConfig(Strict):
-    """Slurm, for `pdt corpus build --on slurm`."""
+    """Slurm or Ray, for `pdt corpus build --on` and `pdt screen run --on`."""
 
     partition: str | None = None
     qos: str | None = None
@@ -115,6 +121,10 @@ class ClusterConfig(Strict):
     """Longest time of one task, as Slurm writes it."""
     memory_gb: Count
     """Of one task."""
+    gpus: Annotated[int, Field(ge=0)] = 0
+    """Of one run of a screen on each node; a run has a process for each, or one without any."""
+    nodes: Count = 1
+    """Of one run of a screen."""
     jobs: int
     """Tasks at a time; -1 for as many as there are."""
     setup: str | None = None

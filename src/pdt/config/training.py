@@ -27,6 +27,8 @@ class ObjectiveConfig(Strict):
     usage: Weight
     read_out: Weight
     """That a note alone names what a sibling will write of it; not in the paper, 0 there."""
+    point: Weight = 0.0
+    """That a learned node is nearest to its own target; not in the paper, 0 there."""
     note_temperature: Annotated[float, Field(gt=0)]
     """Of the InfoNCE between notes and what they were written from."""
     dependency_token: Weight
@@ -66,6 +68,8 @@ class OptimizerConfig(Strict):
     batch_documents: Count
     accumulation: Count
     """Batches whose gradients make one step."""
+    alike_batches: Count = 1
+    """So many batches at a time are dealt by length, so that they pad less; 1 deals by chance."""
 
 
 class WatchConfig(Strict):
@@ -102,6 +106,8 @@ class TrainingConfig(Strict):
     """Recompute upper activations in the backward pass: less memory, more time."""
     dtype: ComputeDtype = ComputeDtype.AUTO
     """What trunk and lanes compute in; masters, gradient sums and AdamW are FP32 always."""
+    larger_rung: bool = False
+    """The trunk repeats a failed executor at scale: training asks for that one's audit (§7.4)."""
     shard_trunk: bool = False
     """Spread the frozen layers over the ranks too: less memory, more communication."""
     save_steps: Count

@@ -48,6 +48,12 @@ class PdtConfig(Strict):
     def upper_layers(self) -> int:
         return self.trunk.shape.layers - self.lanes.fork_layer
 
+    @property
+    def prompt_lanes(self) -> int:
+        """How often the prompt is read above the fork: once where nothing in it differs by lane."""
+        alike = self.lanes.shared and not self.reads.plan_in_prompt
+        return 1 if alike else self.lanes.count
+
     @model_validator(mode="after")
     def _fits(self) -> "PdtConfig":
         layers = self.trunk.shape.layers

@@ -69,7 +69,7 @@ class PlainDecoder(nn.Module):
     def _run(
         self, tokens_BKT: Tensor, positions_BT: Tensor, past: list[Segment] | None
     ) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
-        turn = rotary(self.shape.rope, self.shape.head_width, positions_BT, torch.float32)
+        turn = rotary(self.shape.rope, self.shape.head_width, positions_BT[:, None], torch.float32)
         h, read = self.embed_tokens(tokens_BKT.clamp(min=0)), []
         for index, layer in enumerate(self.layers):
             memory = SegmentList([] if past is None else [past[index]])

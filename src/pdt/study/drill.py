@@ -14,8 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pdt.chronicle.coins import Coin, draw_coin
-from pdt.chronicle.dials import MOST_BITS
+from pdt.chronicle.coins import SECOND_THINGS, Coin, draw_coin
 from pdt.chronicle.names import COINED
 from pdt.errors import UsageError
 from pdt.teacher.document import TaughtDocument
@@ -135,11 +134,12 @@ class Drill:
 
 
 def read_bits(text: str) -> tuple[int, ...]:
-    """`6,7,8`: a different number for each of the three lanes, as far as there are words."""
+    """`5,6,7`: a different number for each of the three lanes, as far as there are words."""
     found = tuple(int(part) for part in text.split(",") if part.isdecimal())
-    if len(set(found)) != len(BITS) or not all(1 <= h <= MOST_BITS for h in found):
+    most = len(SECOND_THINGS)  # a drill document names two things of each lane
+    if len(set(found)) != len(BITS) or not all(1 <= h <= most for h in found):
         raise UsageError(
-            f"--bits {text!r} is not {len(BITS)} different numbers from 1 to {MOST_BITS}.\n"
-            "Give one a lane, as in 6,7,8."
+            f"--bits {text!r} is not {len(BITS)} different numbers from 1 to {most}.\n"
+            "Give one a lane, as in 5,6,7."
         )
     return found

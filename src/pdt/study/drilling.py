@@ -6,7 +6,7 @@ drill goes on from its last state to the same weights.
 
 import hashlib
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -19,16 +19,21 @@ from pdt.model.trunk import tensors_digest
 from pdt.notes.visibility import visibility_table
 from pdt.objective.token import token_loss
 from pdt.objective.total import total_loss
+from pdt.records.batch import RecordBatch, RecordShards
 from pdt.study.drill import REQUEST, ROUNDS, Drill, DrillBatch
 from pdt.study.state import restore_state, save_state
 from pdt.terms import Component, Loss, NotesCondition, PlanCondition
+from pdt.training.assignment import assign_lanes, draw_assignment
 from pdt.training.codebooks import codes_from
 from pdt.training.curriculum import Stage, apply_manifest
-from pdt.training.losses import note_losses, read_out
+from pdt.training.documents import DocumentStream
+from pdt.training.losses import compute_losses, note_losses, read_out
 from pdt.training.optimizer import build_optimizer, learned_parameters, take_step
 from pdt.training.rollout import Rollout, roll_out
 
 TRAINED = frozenset({Component.LANES, Component.SNC, Component.NOTE_WRITER})
+BESIDE = TRAINED | {Component.PLAN_KV, Component.HEADS}
+"""Where documents of the corpus stand beside the drill's: lanes keep reading their plans."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,8 @@ class Drilling:
     save_steps: int = 50
     held_out: int = 32
     """Documents that the bus is measured on."""
+    beside_documents: int = 4
+    """Of the corpus, in every step, where there is one beside."""
 
     def distance_at(self, step: int) -> int:
         return self.distances[step * len(self.distances) // self.steps]
@@ -52,11 +59,20 @@ class Drilling:
 class DrillRun:
     """One model in its drill."""
 
-    def __init__(self, model: ParallelDecoder, drill: Drill, how: Drilling) -> None:
+    def __init__(
+        self,
+        model: ParallelDecoder,
+        drill: Drill,
+        how: Drilling,
+        beside: RecordShards | None = None,
+    ) -> None:
         self.model, self.drill, self.how = model, drill, how
+        self.beside = None if beside is None else self._stream(beside)
+        trained = TRAINED if beside is None else BESIDE
+        self.stage = Stage(0, 0, how.steps, PlanCondition.ORACLE, trained)
         self.config = _long_cosine(model.config.training, how.steps)
         self.request = torch.tensor([list(drill.tokenizer.encode(REQUEST).ids)])
-        apply_manifest(model, Stage(0, 0, how.steps, PlanCondition.ORACLE, TRAINED))
+        apply_manifest(model, self.stage)
         self.optimizer = build_optimizer(model, self.config)
         self._bound = self._belongs_to()
 
@@ -68,8 +84,10 @@ class DrillRun:
         first = restore_state(work, weights, self.optimizer, self._bound)
         if first == 0:
             self._take_codes()
+        size = self.how.beside_documents
+        batches = None if self.beside is None else self.beside.batches(first * size)
         for step in range(first, self.how.steps):
-            watch(step + 1, self._step(step))
+            watch(step + 1, self._step(step, batches))
             if (step + 1) % self.how.save_steps == 0 or step + 1 == self.how.steps:
                 save_state(work, weights, self.optimizer, step + 1, self._bound)
 
@@ -100,10 +118,27 @@ class DrillRun:
             "start": tensors_digest(sorted(self.model.state_dict().items())),
             "drilling": asdict(self.how),
             "sentences": self.drill.digest,
+            "beside": None if self.beside is None else self.beside.shards.digest,
             "config": hashlib.sha256(config.encode()).hexdigest(),
         }
 
-    def _step(self, step: int) -> dict[str, float]:
+    def _stream(self, records: RecordShards) -> DocumentStream:
+        size = self.how.beside_documents
+        return DocumentStream(records, batch_documents=size, seed=self.how.seed)
+
+    def _add(self, batch: RecordBatch, position: int) -> float:
+        """The gradient of documents of the corpus; returns their loss."""
+        places = range(position, position + len(batch.record_ids))
+        lanes = self.model.config.lanes.count
+        batch = assign_lanes(batch, draw_assignment(self.how.seed, places, lanes))
+        computed = compute_losses(self.model, batch, self.stage.plan, self.stage.losses)
+        loss = total_loss(computed.parts, self.model.config.objective)
+        loss.backward()
+        return loss.item()
+
+    def _step(
+        self, step: int, beside: Iterator[tuple[int, RecordBatch]] | None
+    ) -> dict[str, float]:
         size = self.config.optimizer.batch_documents * self.config.optimizer.accumulation
         batch = self._drawn(step, size, self.how.distance_at(step))
         rollout = self.roll_out(batch)
@@ -117,12 +152,17 @@ class DrillRun:
         }
         objective = self.model.config.objective.model_copy(update={"read_out": self.how.read_out})
         total_loss(parts, objective).backward()
+        kept = {}
+        if beside is not None:
+            position, documents = next(beside)
+            kept["beside"] = self._add(documents, position)
         gradients = [p.grad for _, p in learned_parameters(self.model) if p.grad is not None]
         norm = torch.nn.utils.get_total_norm(gradients).item()
         take_step(self.model, self.optimizer, self.config, step, norm)
         return {
             "recalled words": scores[dependency].mean().item(),
             "read-out": parts[Loss.READ_OUT].item(),
+            **kept,
         }
 
     @torch.no_grad()

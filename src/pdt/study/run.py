@@ -30,8 +30,22 @@ from pdt.training.watch.metrics import METRICS
 from pdt.training.watch.pace import spoken
 
 RECIPE = "study.json"
+TEXTS = Path(".cache/texts")
+"""Where `pdt corpus write` looks for what `pdt corpus take` took."""
 EVERY = 1.0
 """Seconds between two looks at the running commands."""
+
+
+def check_given(recipe: Recipe) -> None:
+    """What a study takes from here must be here, before hours are spent on the rest."""
+    texts = any(corpus.texts for corpus in recipe.corpora.values())
+    wanted = ([Path(recipe.pretrained)] if recipe.pretrained else []) + ([TEXTS] if texts else [])
+    missing = [str(path) for path in wanted if not path.exists()]
+    if missing:
+        raise UsageError(
+            f"This study begins with {' and '.join(missing)}, and nothing is there.\n"
+            "Run `make weights texts`, and the study from the directory that holds .cache."
+        )
 
 
 def bind_study(recipe: Recipe, out: Path) -> None:

@@ -4,8 +4,8 @@ Every step is a `pdt` command that a user could type; a step whose result is the
 """
 
 import shutil
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pdt.config import TrainingConfig, load_config
@@ -22,7 +22,8 @@ from pdt.evaluation.protocol.conditions import (
     ZERO,
     along_with,
 )
-from pdt.study.recipe import CONDITIONS, DrillRecipe, Recipe, TrunkRecipe
+from pdt.evaluation.protocol.settings import REPEATS
+from pdt.study.recipe import CONDITIONS, DrillRecipe, Phase, Recipe, TrunkRecipe
 from pdt.study.states import read_mark
 from pdt.terms import NotesCondition, Split
 from pdt.training.curriculum import stages_of
@@ -36,6 +37,8 @@ JUDGING = 0.4
 READERS = 2
 """Commands that share out the reading."""
 TRUNK_STATES = "trunk-states"
+_COMMON = NotesCondition.NO_DYNAMIC
+"""Under which phases before notes run."""
 FURTHER_SEEDS = (ORACLE, LEARNED, ZERO, SWAP, NO_DYNAMIC, SELF_ONLY, *HARDER)
 """What gates read; the destructive controls are run in the first seed alone."""
 
@@ -90,24 +93,37 @@ def verdict_of(out: Path, seed: int) -> Path:
 
 
 def last_checkpoint(recipe: Recipe, out: Path, seed: int, condition: NotesCondition) -> Path:
-    """Where the run of a condition ends."""
-    training = _training(recipe)
-    return checkpoint_path(_run_directory(out, seed, condition), training.scaled(training.steps))
+    """Where the last phase of a condition ends."""
+    (*_, last) = recipe.phases
+    return _end_of(recipe, last, out, seed, condition)
+
+
+def _end_of(recipe: Recipe, phase: str, out: Path, seed: int, condition: NotesCondition) -> Path:
+    training = _training(recipe, recipe.phases[phase])
+    directory = _condition_directory(out, seed, condition) / phase
+    return checkpoint_path(directory, training.scaled(training.steps))
 
 
 def _corpora(recipe: Recipe, out: Path) -> Iterator[Step]:
     for name, corpus in recipe.corpora.items():
         target = out / "corpus" / name
-        yield Step(
-            f"corpus {name}",
-            (
-                "chronicle", "write", "--out", str(target), "--count", str(corpus.count),
-                "--split", corpus.split.value, "--seed", str(corpus.seed),
-                *_set(corpus.dials),
-            ),
-            target,
-            corpus.count / 60,
+        command = (
+            "corpus" if corpus.texts else "chronicle", "write", "--out", str(target),
+            "--count", str(corpus.count), "--split", corpus.split.value,
+            "--seed", str(corpus.seed), "--preset", recipe.preset, *_set(corpus.dials),
         )  # fmt: skip
+        if corpus.texts:  # in parts, and the manifest last
+            yield Step(
+                f"corpus {name}",
+                command,
+                target / "manifest.json",
+                corpus.count / 35,
+                resume=("--resume",),
+                work=target,
+                left_behind="parts/*",
+            )
+        else:
+            yield Step(f"corpus {name}", command, target, corpus.count / 60)
     for name, parts in recipe.records.items():
         target = out / "records" / name
         yield Step(
@@ -140,17 +156,30 @@ def _trunk(trunk: TrunkRecipe, preset: str, out: Path, stories: Path) -> Step:
 
 
 def _seed(recipe: Recipe, out: Path, seed: int) -> Iterator[Step]:
-    begin, after = recipe.begin, [f"records {recipe.train}"]
-    if recipe.drill is not None:
-        prepared = [_from_nothing(recipe, recipe.drill, out, seed, c) for c in CONDITIONS]
-        drills = [drill for _, drill in prepared]
-        states = _states(recipe, out)
-        yield from (start for start, _ in prepared)
-        yield from drills
+    begun = {c: _Begun(model) for c, model in recipe.begin.items()}
+    if not recipe.begin:
+        states = _states(recipe, out) if recipe.keeps_states else []
+        started: dict[NotesCondition, _Begun] = {}
+        for condition in (_COMMON,) if recipe.before_notes else CONDITIONS:
+            start = _start(recipe, out, seed, condition)
+            yield start
+            started[condition] = _Begun.by(start)
         yield from states if seed == 0 else ()
-        begin = {c: str(drill.result) for c, drill in zip(CONDITIONS, drills, strict=True)}
-        after += [step.name for step in (*drills, *states)]
-    yield from (_run(recipe, out, seed, c, begin[c], tuple(after)) for c in CONDITIONS)
+        if recipe.before_notes:
+            first = started[_COMMON].after_also(states)
+            common = list(_phases(recipe, recipe.before_notes, out, seed, _COMMON, first))
+            yield from common
+            given = [_given_notes(common[-1], out, seed, condition) for condition in CONDITIONS]
+            yield from given
+            started = {c: _Begun.by(step) for c, step in zip(CONDITIONS, given, strict=True)}
+        for condition in CONDITIONS:
+            begun[condition] = started[condition].after_also(states)
+            if recipe.drill is not None:
+                drilled = _drilled(recipe, recipe.drill, out, seed, condition, started[condition])
+                yield drilled
+                begun[condition] = _Begun.by(drilled).after_also(states)
+    for condition in CONDITIONS:
+        yield from _phases(recipe, recipe.with_notes, out, seed, condition, begun[condition])
     bus, control = _packed(recipe, out, seed)
     yield from (bus, control)
     verdict = verdict_of(out, seed)
@@ -162,10 +191,12 @@ def _seed(recipe: Recipe, out: Path, seed: int) -> Iterator[Step]:
             "eval", "run", str(out / "records" / recipe.judged_on), "--model", str(bus.result),
             "--self-only", str(control.result), "--out", str(verdict),
             "--documents", str(recipe.documents),
+            *(() if recipe.repeats == REPEATS else (f"--repeats={recipe.repeats}",)),
+            *(() if recipe.screen == "exact" else ("--screen", recipe.screen)),
             *(f"--condition={condition.name}" for condition in conditions),
         ),
         verdict,
-        recipe.documents * runs * JUDGING,
+        recipe.documents * runs * JUDGING * recipe.times_nano,
         after=(bus.name, control.name, f"records {recipe.judged_on}"),
         exits=(0, 1),
     )  # fmt: skip
@@ -175,6 +206,7 @@ def _packed(recipe: Recipe, out: Path, seed: int) -> list[Step]:
     """Both models as they ship: in 16 bits, the control on the bus model's trunk."""
     models = out / f"seed-{seed}" / "models"
     bus, control = models / recipe.preset, models / f"{recipe.preset}-self-only"
+    (*_, last) = recipe.phases
     steps: list[Step] = []
     for condition, target, shared in (
         (NotesCondition.BUS, bus, ()),
@@ -186,7 +218,7 @@ def _packed(recipe: Recipe, out: Path, seed: int) -> list[Step]:
             ("model", "pack", str(source), "--half", *shared, "--out", str(target)),
             target,
             3.0,
-            after=(f"seed {seed} {condition.value} run", *(made.name for made in steps)),
+            after=(f"seed {seed} {condition.value} {last}", *(made.name for made in steps)),
         )
         steps.append(step)
     return steps
@@ -194,110 +226,188 @@ def _packed(recipe: Recipe, out: Path, seed: int) -> list[Step]:
 
 def _states(recipe: Recipe, out: Path) -> list[Step]:
     """The training documents, shared out and read through the trunk once for all runs."""
-    model, cache = _start_model(out, 0, CONDITIONS[0]), out / TRUNK_STATES
-    corpora = (recipe.corpora[part] for part in recipe.records[recipe.train])
+    condition = _COMMON if recipe.before_notes else CONDITIONS[0]
+    model, cache = _start_model(out, 0, condition), out / TRUNK_STATES
+    first = recipe.first.records
+    corpora = (recipe.corpora[part] for part in recipe.records[first])
     documents = sum(corpus.count for corpus in corpora if corpus.split is Split.TRAIN)
     return [
         Step(
             f"trunk states {part} of {READERS}",
             (
-                "study", "states", str(out / "records" / recipe.train), "--model", str(model),
+                "study", "states", str(out / "records" / first), "--model", str(model),
                 "--cache", str(cache), "--part", str(part), "--parts", str(READERS),
             ),
             read_mark(cache, part, READERS),
-            READING * documents / READERS,
-            after=(f"seed 0 {CONDITIONS[0].value} start", f"records {recipe.train}"),
+            READING * recipe.times_nano * documents / READERS,
+            after=(f"seed 0 {condition.value} start", f"records {first}"),
         )
         for part in range(1, READERS + 1)
     ]  # fmt: skip
 
 
-def _from_nothing(
-    recipe: Recipe, drill: DrillRecipe, out: Path, seed: int, condition: NotesCondition
-) -> tuple[Step, Step]:
-    """An untrained model on the adapted trunk, and its drill."""
+def _start(recipe: Recipe, out: Path, seed: int, condition: NotesCondition) -> Step:
+    """An untrained model on the adapted trunk."""
     model = _start_model(out, seed, condition)
-    start = Step(
+    settings = [
+        *_settings(recipe.settings, condition),
+        *(["lanes.shared=true"] if recipe.first.together else []),
+    ]
+    return Step(
         f"seed {seed} {condition.value} start",
         (
-            "model", "init", str(out / "trunk"), "--out", str(model), "--preset", recipe.preset,
-            "--seed", str(seed), *_set(_settings(recipe, condition)),
+            "model", "init", recipe.pretrained or str(out / "trunk"), "--out", str(model),
+            "--preset", recipe.preset, "--seed", str(seed), *_set(settings),
         ),
         model,
         2.0,
-        after=("trunk",),
+        after=() if recipe.pretrained else ("trunk",),
     )  # fmt: skip
-    directory = out / f"seed-{seed}" / condition.value / "drill"
-    drilled = Step(
+
+
+def _given_notes(last: Step, out: Path, seed: int, condition: NotesCondition) -> Step:
+    """What was trained without notes, for lanes that will read them."""
+    target = _start_model(out, seed, condition)
+    return Step(
+        f"seed {seed} {condition.value} start",
+        (
+            "model", "notes", str(last.result), "--condition", condition.value,
+            "--out", str(target),
+        ),
+        target,
+        3.0,
+        after=(last.name,),
+    )  # fmt: skip
+
+
+def _drilled(
+    recipe: Recipe,
+    drill: DrillRecipe,
+    out: Path,
+    seed: int,
+    condition: NotesCondition,
+    begun: "_Begun",
+) -> Step:
+    directory = _condition_directory(out, seed, condition) / "drill"
+    beside = drill.beside
+    kept = () if beside is None else ("--beside", str(out / "records" / beside))
+    return Step(
         f"seed {seed} {condition.value} drill",
         (
-            "study", "drill", str(out / "corpus" / drill.corpus), "--model", str(model),
-            "--out", str(directory), "--steps", str(drill.steps), "--seed", str(seed),
+            "study", "drill", str(out / "corpus" / drill.corpus), "--model", begun.model,
+            "--out", str(directory), "--steps", str(drill.steps), "--bits", drill.bits,
+            "--seed", str(seed), *kept,
         ),
         directory / "model",
-        drill.steps * 2.5,
-        after=(start.name, f"corpus {drill.corpus}"),
+        drill.steps * (2.5 if beside is None else 6.0),
+        after=(
+            *begun.after, f"corpus {drill.corpus}",
+            *(() if beside is None else (f"records {beside}",)),
+        ),
     )  # fmt: skip
-    return start, drilled
+
+
+@dataclass(frozen=True)
+class _Begun:
+    """A model to go on from, and the steps that must be done first."""
+
+    model: str
+    after: tuple[str, ...] = ()
+
+    @classmethod
+    def by(cls, step: Step) -> "_Begun":
+        return cls(str(step.result), (step.name,))
+
+    def after_also(self, steps: Sequence[Step]) -> "_Begun":
+        return replace(self, after=(*self.after, *(step.name for step in steps)))
+
+
+def _phases(
+    recipe: Recipe,
+    phases: Mapping[str, Phase],
+    out: Path,
+    seed: int,
+    condition: NotesCondition,
+    begun: _Begun,
+) -> Iterator[Step]:
+    """Every phase from where the last one ended; lanes that shared a stack part between two."""
+    names = list(recipe.phases)
+    for name, phase in phases.items():
+        before = recipe.phases[names[names.index(name) - 1]] if name != names[0] else None
+        if before is not None and before.together and not phase.together:
+            parted = _parted(out, seed, condition, begun)
+            yield parted
+            begun = _Begun.by(parted)
+        run = _run(recipe, name, out, seed, condition, begun)
+        yield run
+        begun = _Begun.by(run)
+
+
+def _parted(out: Path, seed: int, condition: NotesCondition, begun: _Begun) -> Step:
+    target = _condition_directory(out, seed, condition) / "parted"
+    command = ("model", "part", begun.model, "--out", str(target))
+    return Step(f"seed {seed} {condition.value} parted", command, target, 3.0, after=begun.after)
 
 
 def _run(
     recipe: Recipe,
+    name: str,
     out: Path,
     seed: int,
     condition: NotesCondition,
-    model: str,
-    after: tuple[str, ...],
+    begun: _Begun,
 ) -> Step:
-    """The four stages, from `model` on."""
-    directory = _run_directory(out, seed, condition)
+    """One phase, from `begun` on."""
+    phase = recipe.phases[name]
+    directory = _condition_directory(out, seed, condition) / name
     settings = [
-        *_settings(recipe, condition),
+        *_settings(recipe.settings_of(phase), condition),
         f"training.seed={seed}",
-        f"training.trunk_cache.directory={out / TRUNK_STATES}",
+        *([f"training.trunk_cache.directory={out / TRUNK_STATES}"] if recipe.keeps_states else []),
         "notes.codebook_start=drawn",  # the codes of the drill stay: they mean something by now
     ]
     return Step(
-        f"seed {seed} {condition.value} run",
+        f"seed {seed} {condition.value} {name}",
         (
-            "train", "run", str(out / "records" / recipe.train), "--model", model,
+            "train", "run", str(out / "records" / phase.records), "--model", begun.model,
             "--preset", recipe.preset, "--out", str(directory), *_set(settings),
         ),
-        last_checkpoint(recipe, out, seed, condition),
-        _seconds(recipe),
-        after=after,
+        _end_of(recipe, name, out, seed, condition),
+        _seconds(recipe, phase),
+        after=(f"records {phase.records}", *begun.after),
         resume=("--resume",),
         work=directory,
         left_behind="step-*",
     )  # fmt: skip
 
 
-def _settings(recipe: Recipe, condition: NotesCondition) -> list[str]:
-    return [*recipe.settings, f"notes.condition={condition.value}"]
+def _settings(settings: tuple[str, ...], condition: NotesCondition) -> list[str]:
+    return [*settings, f"notes.condition={condition.value}"]
 
 
-def _run_directory(out: Path, seed: int, condition: NotesCondition) -> Path:
-    return out / f"seed-{seed}" / condition.value / "run"
+def _condition_directory(out: Path, seed: int, condition: NotesCondition) -> Path:
+    return out / f"seed-{seed}" / condition.value
 
 
 def _start_model(out: Path, seed: int, condition: NotesCondition) -> Path:
     return out / f"seed-{seed}" / "start" / condition.value
 
 
-def _seconds(recipe: Recipe) -> float:
+def _seconds(recipe: Recipe, phase: Phase) -> float:
     """By document, with the trunk's states at hand."""
-    training = _training(recipe)
+    training = _training(recipe, phase)
     size = training.optimizer.batch_documents * training.optimizer.accumulation
     return sum(
         (stage.stop_step - stage.first_step)
         * size
         * (TRAINING if len(stage.trains) > 1 else PLANNING)
+        * recipe.times_nano
         for stage in stages_of(training)
     )
 
 
-def _training(recipe: Recipe) -> TrainingConfig:
-    return load_config(recipe.preset, overrides=recipe.settings).training
+def _training(recipe: Recipe, phase: Phase) -> TrainingConfig:
+    return load_config(recipe.preset, overrides=recipe.settings_of(phase)).training
 
 
 def _set(settings: list[str] | tuple[str, ...]) -> list[str]:

@@ -73,7 +73,9 @@ def bind_run(
 def _start_of(manifest: Mapping[str, Any]) -> dict[str, Any]:
     """What the run's model came from."""
     inputs = manifest.get("inputs") or {}
-    return {key: inputs[key] for key in ("model", "seed") if key in inputs}
+    return {
+        key: inputs[key] for key in ("model", "seed", "screen", "pilot", "scale") if key in inputs
+    }
 
 
 def _records_of(run: Path) -> dict[str, Any]:

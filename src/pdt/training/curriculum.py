@@ -23,6 +23,7 @@ REQUIRED = {
     Loss.CODEBOOK: Component.NOTE_WRITER,
     Loss.USAGE: Component.NOTE_WRITER,
     Loss.READ_OUT: Component.NOTE_WRITER,
+    Loss.POINT: Component.PLANNER,
 }
 """The module each loss needs: where it is frozen, the loss is off (Table 2)."""
 

@@ -13,8 +13,10 @@ from pdt.records.batch import RecordBatch, RecordShards
 class DocumentStream:
     """Batches of a corpus, epoch after epoch, each shuffled by the seed and its number."""
 
-    def __init__(self, shards: RecordShards, *, batch_documents: int, seed: int) -> None:
-        self.shards, self.seed, self.size = shards, seed, batch_documents
+    def __init__(
+        self, shards: RecordShards, *, batch_documents: int, seed: int, alike: int = 1
+    ) -> None:
+        self.shards, self.seed, self.size, self.alike = shards, seed, batch_documents, alike
         self.documents = len(shards)
         if self.documents < batch_documents:
             raise UsageError(
@@ -34,7 +36,9 @@ class DocumentStream:
         per_epoch = self.documents // self.size
         epoch, skip = divmod(position // self.size, per_epoch)
         while True:
-            batches = self.shards.batches(self.size, seed=self.seed + epoch, skip=skip * self.size)
+            batches = self.shards.batches(
+                self.size, seed=self.seed + epoch, skip=skip * self.size, alike=self.alike
+            )
             first = epoch * per_epoch + skip
             for number, batch in enumerate(islice(batches, per_epoch - skip), first):
                 if number % ranks == rank:

@@ -23,6 +23,7 @@ from torch.distributed.tensor import DTensor, Shard
 
 from pdt.errors import UsageError
 from pdt.model.kernels.matmul import Way, best_way, check_bf16, use_way
+from pdt.model.packing import is_packed
 from pdt.model.pdt import ParallelDecoder
 from pdt.objective.total import total_loss
 from pdt.records.batch import RecordBatch
@@ -38,6 +39,11 @@ class Engine:
     """One model on all ranks. With one rank in FP32 there is nothing to shard or to cast."""
 
     def __init__(self, model: ParallelDecoder, ranks: Ranks) -> None:
+        if is_packed(model):
+            raise UsageError(
+                "A quantised model is for writing: its weights have no gradient.\n"
+                "Train the model that it was made from, then `pdt model quantise` the result."
+            )
         self.model, self.ranks = model, ranks
         config = model.config.training
         self.dtype = compute_dtype(config.dtype, ranks.device)

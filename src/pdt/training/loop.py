@@ -67,8 +67,13 @@ class Trainer:
             check_run(model, shards, run, self.ranks.count)
             if progress is None and model.config.notes.codebook_start is CodebookStart.STATES:
                 take_codes(model, shards, self.config.seed, telling=telling)
-            size = self.config.optimizer.batch_documents
-            self.stream = DocumentStream(shards, batch_documents=size, seed=self.config.seed)
+            how = self.config.optimizer
+            self.stream = DocumentStream(
+                shards,
+                batch_documents=how.batch_documents,
+                seed=self.config.seed,
+                alike=how.alike_batches,
+            )
             self.held_out = HeldOut(shards, self.config)
             if self.ranks.first:
                 run.mkdir(parents=True, exist_ok=True)

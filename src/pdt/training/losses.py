@@ -18,6 +18,7 @@ from pdt.objective.fact_write import fact_write_loss
 from pdt.objective.matching import match_plans, plans_apart
 from pdt.objective.note import note_loss
 from pdt.objective.order import order_loss
+from pdt.objective.point import point_loss
 from pdt.objective.progress import progress_loss
 from pdt.objective.read_out import read_out_loss
 from pdt.objective.route import route_loss
@@ -27,7 +28,7 @@ from pdt.terms import Loss, PlanCondition
 from pdt.training.rollout import Rollout, roll_out
 from pdt.training.trunk_states import TrunkReader, TrunkStates
 
-WITHOUT_ROLLOUT = frozenset({Loss.PLAN, Loss.ROUTE, Loss.ORDER})
+WITHOUT_ROLLOUT = frozenset({Loss.PLAN, Loss.ROUTE, Loss.ORDER, Loss.POINT})
 NOTE_LOSSES = frozenset({Loss.NOTE, Loss.COMMITMENT, Loss.CODEBOOK, Loss.USAGE})
 
 
@@ -118,7 +119,7 @@ def _plan(
     plan: PlanCondition,
     counted: Collection[Loss],
 ) -> _Planned:
-    if plan is PlanCondition.ORACLE and not {Loss.PLAN, Loss.ORDER} & set(counted):
+    if plan is PlanCondition.ORACLE and not {Loss.PLAN, Loss.ORDER, Loss.POINT} & set(counted):
         return _Planned(oracle_plans(model, prompt, batch), {})
     predicted = model.plan(prompt)
     assert predicted.validity_BKN is not None
@@ -134,6 +135,8 @@ def _plan(
         apart = plans_apart(predicted.nodes_BKNP, targets, batch.node_valid_BKN)
     if Loss.ORDER in counted:
         parts[Loss.ORDER] = order_loss(learned.scores_BK, batch.lane_at_position_BK)
+    if Loss.POINT in counted:
+        parts[Loss.POINT] = point_loss(learned.nodes_BKNP, targets, batch.node_valid_BKN)
     if plan is PlanCondition.ORACLE:
         learned = oracle_plans(model, prompt, batch)
     return _Planned(learned, parts, apart)

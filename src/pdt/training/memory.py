@@ -66,7 +66,7 @@ def activation_memory(
     every layer has rows that wait for the product of their gradients, whichever is more.
     """
     shape, lanes, upper = config.trunk.shape, config.lanes.count, config.upper_layers
-    tokens = batch * lanes * (prompt_tokens + section_tokens)
+    tokens = batch * (config.prompt_lanes * prompt_tokens + lanes * section_tokens)
     kept = tokens * upper * (shape.width * BF16 + kv_bytes(config, BF16))
     query = shape.query_heads * shape.head_width
     rows = max(tokens, lanes * upper * ROWS)

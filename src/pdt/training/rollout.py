@@ -57,7 +57,7 @@ def roll_out(
     lengths_BK = (tokens_BKT >= 0).sum(-1)
     if fork_BKTD is None:
         lower = [memory.past for memory in frontier.lower]
-        start_B = frontier.lengths_B + frontier.written
+        start_B = frontier.starts()[:, 0]
         fork_BKTD = model.read_targets(lower, start_B, tokens_BKT.clamp(min=0))
     bus, before_BKD = model.empty_bus(), frontier.h_BKD
     scores, finals, gathering = [], [], Gathering()

@@ -24,14 +24,19 @@ UNMATCHED = (
 """May differ between a bus checkpoint and its control: no plan path, objective or budget."""
 
 
-def load_for_evaluation(path: Path, condition: NotesCondition) -> tuple[ParallelDecoder, str]:
-    """A model directory or a checkpoint of a run, and the digest that names it."""
+def load_for_evaluation(
+    path: Path, condition: NotesCondition | None
+) -> tuple[ParallelDecoder, str]:
+    """A model directory or a checkpoint of a run, and the digest that names it.
+
+    It must have been trained under `condition`; None takes any.
+    """
     directory = model_directory(path)
     if not directory.is_dir():
         raise UsageError(f"{path} is not a directory. Give a saved model or a checkpoint.")
     model = load_model(directory)
     use_best_way(model.device)
-    if model.config.notes.condition is not condition:
+    if condition is not None and model.config.notes.condition is not condition:
         raise BindingMismatch(
             f"{directory} was trained under another notes condition.",
             [("notes.condition", model.config.notes.condition, condition)],

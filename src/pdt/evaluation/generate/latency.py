@@ -16,7 +16,6 @@ from pdt.evaluation.generate.checkpoints import load_for_evaluation
 from pdt.evaluation.lines.execution import (
     ONE,
     PACKED,
-    REPEATS,
     SERIAL,
     SIDES,
     ExecutionRun,
@@ -39,6 +38,8 @@ def measure_execution(
     plans: Sequence[PlanSet | None],
     record_ids: Sequence[str],
     settings: GenerationSettings,
+    *,
+    repeats: int,
 ) -> list[ExecutionRun]:
     """Write each document three ways, in turn and again; a first packed run is thrown away.
 
@@ -46,7 +47,7 @@ def measure_execution(
     """
     runs: list[ExecutionRun] = []
     _write(model, tokenizer, prompts[0], plans[0], record_ids[0], settings, PACKED, 0)
-    for repeat in range(REPEATS):
+    for repeat in range(repeats):
         for number, (prompt, plan, name) in enumerate(zip(prompts, plans, record_ids, strict=True)):
             # Nobody always comes first: what a way leaves in the caches is no way's luck.
             first = (repeat + number) % len(SIDES)

@@ -29,6 +29,8 @@ class Asked:
     screens: ScreenChoice = field(default_factory=ScreenChoice)
     documents: int | None = None
     """None for all there are, at most `MOST_DOCUMENTS`."""
+    alone: bool = False
+    """One model under whatever notes condition it has, as a variant of a screen is judged."""
     settings: Mapping[str, object] = field(default_factory=dict)
     """Fields of EvaluationSettings that are not to have their defaults."""
 
@@ -38,7 +40,8 @@ def open_runs(asked: Asked) -> tuple[Runs, dict[str, str]]:
     shards = RecordShards(asked.records, split=asked.split)
     models, digests = {}, {}
     for weights, path in asked.models.items():
-        loaded = load_for_evaluation(path, NotesCondition(weights.value))
+        condition = None if asked.alone else NotesCondition(weights.value)
+        loaded = load_for_evaluation(path, condition)
         models[weights], digests[weights.value] = loaded
     if Weights.SELF_ONLY in asked.models:
         check_budgets(asked.models[Weights.BUS], asked.models[Weights.SELF_ONLY])
@@ -50,7 +53,9 @@ def open_runs(asked: Asked) -> tuple[Runs, dict[str, str]]:
             **decided_settings(shards.config, models[Weights.BUS].config),
         }
     )
-    return Runs(shards, models, settings, checkpoint=asked.models[Weights.BUS]), digests
+    # Memory takes processes of their own, and no gate reads it.
+    checkpoint = None if asked.alone else asked.models[Weights.BUS]
+    return Runs(shards, models, settings, checkpoint=checkpoint), digests
 
 
 def _documents(shards: RecordShards, asked: int | None) -> int:

@@ -282,6 +282,7 @@ class Runs:
             [None if given is None else given.document(place) for place in range(count)],
             [document.record_id for document in timed],
             self.writing,
+            repeats=self.settings.repeats,
         )
 
     def _remember(self) -> tuple[SideMemory, ...]:

@@ -15,7 +15,7 @@ from pdt.evaluation.lines.document import HeldOutChoice
 from pdt.evaluation.lines.likelihoods import Likelihoods
 from pdt.evaluation.protocol.conditions import Condition
 from pdt.generation.interventions import edited_bus, fitted_to
-from pdt.model.cache import LayerMemory, SegmentList
+from pdt.model.cache import LayerMemory, SegmentList, Taken
 from pdt.model.pdt import Frontier, ParallelDecoder, Prompt
 from pdt.model.planner import PlanSet
 from pdt.notes.bus import NotesBus
@@ -89,7 +89,8 @@ class Scorer:
         if self._frontier is None:
             self._frontier = self.model.open_lanes(self._read, plans)
         upper: list[LayerMemory] = [SegmentList(memory.past) for memory in self._frontier.upper]
-        return replace(self._frontier, upper=upper)
+        taken = Taken(len(self._read.lengths_B), self.model.config.lanes.count)
+        return replace(self._frontier, upper=upper, taken=taken)
 
 
 class _ScoreChoices:

@@ -13,8 +13,6 @@ from pdt.contract import Contract, Index
 
 PACKED, SERIAL, ONE = "packed", "three serial lanes", "one lane"
 SIDES = (PACKED, SERIAL, ONE)
-REPEATS = 3
-"""How often a document is written each way, the ways in turn."""
 
 
 class ExecutionRun(Contract):

@@ -59,7 +59,12 @@ class Agreement(Contract):
 
 
 def agreement(
-    choice: HeldOutChoice, written: Written, *, block_tokens: int, window_blocks: int
+    choice: HeldOutChoice,
+    written: Written,
+    *,
+    block_tokens: int,
+    window_blocks: int,
+    delay_blocks: int = 1,
 ) -> Agreement:
     """Compare the first word behind the cue in the owner's lane and in the receiver's."""
     lanes = written.lane_of_plan
@@ -71,7 +76,7 @@ def agreement(
         sent = owner.last // block_tokens
         # The token at place t is chosen by the state of token t - 1 (reading 29).
         lag = (receiver.first - 1) // block_tokens - sent
-        in_time = sent < published and 1 <= lag <= window_blocks
+        in_time = sent < published and 0 <= lag - delay_blocks < window_blocks
     return Agreement(
         owner_word=None if owner is None else owner.word,
         receiver_word=None if receiver is None else receiver.word,

@@ -66,10 +66,15 @@ class Bootstrap:
             return None
         table = np.array([[column[name] for name in shared] for column in columns])  # [C, n]
         estimate = of_means(*table.mean(axis=1))
-        means = self._draws(len(shared)) @ table.T / len(shared)  # [R, C]
-        draws = of_means(*means.T)
         if np.isnan(estimate):
             return None
+        return self._measured(float(estimate), of_means(*self._means(table, shared).T), shared)
+
+    def _means(self, table: np.ndarray, shared: Sequence[str]) -> np.ndarray:
+        """[R, C]: the columns' means in every resample."""
+        return self._draws(len(shared)) @ table.T / len(shared)
+
+    def _measured(self, estimate: float, draws: np.ndarray, shared: Sequence[str]) -> Measure:
         draws = draws[~np.isnan(draws)]
         tail = (1 - self.confidence) / 2
         low, high = np.quantile(draws, [tail, 1 - tail])

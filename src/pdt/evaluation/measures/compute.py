@@ -8,7 +8,7 @@ Paper: §7.1, §7.2, Table 3.
 from collections.abc import Callable
 
 from pdt.evaluation.lines.raw import Raw
-from pdt.evaluation.measures.bootstrap import Measure
+from pdt.evaluation.measures.bootstrap import Bootstrap, Measure
 from pdt.evaluation.measures.channel import channel_measures
 from pdt.evaluation.measures.evidence import Evidence, Measured
 from pdt.evaluation.measures.execution import execution_measures
@@ -50,9 +50,11 @@ MEASURES: tuple[Callable[[Evidence], Measured], ...] = (
 """A new measure is a function of the stored lines, and a line here."""
 
 
-def compute_measures(raw: Raw, settings: EvaluationSettings) -> dict[str, Measure]:
+def compute_measures(
+    raw: Raw, settings: EvaluationSettings, resampler: Bootstrap | None = None
+) -> dict[str, Measure]:
     """Every measure of the protocol that these lines allow."""
-    evidence = Evidence(raw, settings)
+    evidence = Evidence(raw, settings, resampler)
     return {
         name: measure
         for measured in MEASURES

@@ -25,9 +25,13 @@ class Evidence:
 
     raw: Raw
     settings: EvaluationSettings
+    resampler: Bootstrap | None = None
+    """Instead of the one that the settings give."""
 
     @cached_property
     def boot(self) -> Bootstrap:
+        if self.resampler is not None:
+            return self.resampler
         settings = self.settings
         return Bootstrap(
             resamples=settings.resamples, confidence=settings.confidence, seed=settings.seed

@@ -90,6 +90,7 @@ def agreement_measures(evidence: Evidence) -> Measured:
                 written,
                 block_tokens=settings.block_tokens,
                 window_blocks=settings.window_blocks,
+                delay_blocks=settings.note_delay_blocks,
             )
             for choice in document.choices
         ]

@@ -78,6 +78,7 @@ def dependency_measures(evidence: Evidence) -> Measured:
                     spoken,
                     block_tokens=settings.block_tokens,
                     window_blocks=settings.window_blocks,
+                    delay_blocks=settings.note_delay_blocks,
                 ).agree
                 for choice in document.choices
             )

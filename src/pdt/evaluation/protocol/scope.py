@@ -67,6 +67,7 @@ def decided_settings(corpus: PdtConfig, model: PdtConfig) -> dict[str, Any]:
         "longform": LongformLimits.of(corpus),
         "block_tokens": model.lanes.block_tokens,
         "window_blocks": model.notes.window_blocks,
+        "note_delay_blocks": model.records.note_delay_blocks,
     }
 
 

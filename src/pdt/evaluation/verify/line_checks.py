@@ -10,7 +10,7 @@ from typing import TypeVar
 from pdt.evaluation.generate.write import block_ends, draw_words
 from pdt.evaluation.lines.altered import Altered
 from pdt.evaluation.lines.document import HeldOutDocument, draw_transplant
-from pdt.evaluation.lines.execution import REPEATS, SIDES
+from pdt.evaluation.lines.execution import SIDES
 from pdt.evaluation.lines.judgments import Judgment
 from pdt.evaluation.lines.likelihoods import Likelihoods
 from pdt.evaluation.lines.raw import (
@@ -293,7 +293,7 @@ def _check_execution(run: StoredRun) -> None:
         (side, document.record_id, str(repeat))
         for document in timed_documents(run.raw)
         for side in SIDES
-        for repeat in range(REPEATS)
+        for repeat in range(run.results.settings.repeats)
     ]
     runs = () if ledger is None else ledger.runs
     found = [(row.side, row.record_id, str(row.repeat)) for row in runs]

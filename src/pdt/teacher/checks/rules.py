@@ -91,9 +91,11 @@ RULES = {
     "quote_tokens": Rule("§4.3", "Every quote overlaps at least one token."),
     "dependency_published": Rule("§4.3", "The owner quote ends in a completed block."),
     "dependency_delay": Rule(
-        "§4.3", "The owner's note is readable before the first receiver token."
+        "§4.3", "The owner's note is read by the state that chooses the first receiver token."
     ),
-    "dependency_window": Rule("§4.3", "The owner's note is still in the window at every receiver."),
+    "dependency_window": Rule(
+        "§4.3", "And by the state that chooses the last: it is in the window."
+    ),
 }
 """Every rule by name, in the order in which failures are reported."""
 

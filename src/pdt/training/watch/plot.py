@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _SHADES = ("#ffffff", "#eef2f7")
 _EXECUTION = (Loss.TOKEN, Loss.PROGRESS, Loss.FACT_WRITE, Loss.ROUTE)
-_PLANNING = (Loss.PLAN, Loss.ORDER)
+_PLANNING = (Loss.PLAN, Loss.ORDER, Loss.POINT)
 _CHANNEL = (Loss.NOTE, Loss.COMMITMENT, Loss.CODEBOOK, Loss.USAGE, Loss.READ_OUT)
 
 
