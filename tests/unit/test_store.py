@@ -182,3 +182,23 @@ def test_random_lanes_start_equal_and_every_parameter_is_set() -> None:
         if name.startswith("lanes.") and ".decoder." in name:
             assert torch.equal(parameter[0], parameter[1])
             assert torch.equal(parameter[0], parameter[2])
+
+
+def test_a_loaded_model_lies_in_its_files_and_never_writes_into_them(saved: Path) -> None:
+    lanes = saved / "lanes.safetensors"
+    before = sha256_file(lanes)
+    model = pdt.load_model(saved)
+    weight = model.lane_layers[0].decoder.mlp.up_proj.weight
+    assert weight.data_ptr() % 32 == 0  # what the kernels read at once
+    if (maps := Path("/proc/self/maps")).exists():
+        ranges = [
+            range(*(int(end, 16) for end in line.split()[0].split("-")))
+            for line in maps.read_text().splitlines()
+            if line.endswith(str(lanes))
+        ]
+        assert any(weight.data_ptr() in part for part in ranges)
+    with torch.no_grad():
+        weight.add_(1)
+    assert sha256_file(lanes) == before
+    again = pdt.load_model(saved).lane_layers[0].decoder.mlp.up_proj.weight
+    assert torch.equal(weight, again + 1)

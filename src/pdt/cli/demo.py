@@ -38,11 +38,11 @@ def demo() -> None:
     from rich.markup import escape
 
     from pdt.cli.generate import print_ledger
-    from pdt.cli.options import busy
+    from pdt.cli.options import opening
     from pdt.generation.writer import Writer
 
     console = Console(highlight=False)
-    with busy(f"opening {MODEL}"):
+    with opening(MODEL):
         writer = Writer.load(MODEL)
     document = _held_out(writer)
     console.rule("the source, a fictional history that the model has never seen")

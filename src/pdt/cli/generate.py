@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pdt.cli.options import AsJson, busy
+from pdt.cli.options import AsJson, opening
 from pdt.errors import PdtError, UsageError
 from pdt.model.names import as_written
 from pdt.sources.own_text import own_text
@@ -99,7 +99,7 @@ def generate(
     settings = settings_from(
         overrides or (), max_tokens=max_tokens, temperature=temperature, seed=seed
     )
-    with busy(f"opening {model}"):
+    with opening(model):
         writer = Writer.load(model, trunk=trunk)
     if (said := remark(writer.model, writer.tokenizer, text)) is not None:
         print(f"Note: {said}", file=sys.stderr)

@@ -1,6 +1,6 @@
 """The flags that commands share, and how they become a configuration."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -26,15 +26,26 @@ Seed = Annotated[
 
 
 @contextmanager
-def busy(what: str) -> Iterator[None]:
-    """A spinner on a terminal while something takes its time."""
+def busy(what: str) -> Iterator[Callable[[str], None]]:
+    """A spinner on a terminal while something takes its time; the value changes its words."""
     from rich.console import Console
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield
+        yield lambda step: None
         return
-    with console.status(what):
+    with console.status(what) as status:
+        yield status.update
+
+
+@contextmanager
+def opening(model: object) -> Iterator[None]:
+    """The spinner of a command that loads a model, and before it what a machine does once."""
+    with busy("starting torch") as say:
+        from pdt.model.kernels.prepare import prepare
+
+        prepare(say=say)
+        say(f"opening {model}")
         yield
 
 

@@ -20,7 +20,7 @@ from pdt.cli.generate import (
     show,
     write_trace,
 )
-from pdt.cli.options import AsJson, busy
+from pdt.cli.options import AsJson, opening
 from pdt.errors import PdtError
 
 app = typer.Typer(help="Show, draw, replay and continue saved generations.", no_args_is_help=True)
@@ -75,7 +75,7 @@ def draw_trace(
     from pdt.provenance import atomic_path
 
     trace = load_trace(file)
-    with busy(f"opening {model}"):
+    with opening(model):
         writer = Writer.load(model, trunk=trunk)
     check_model(writer.model, trace)
     picture = draw_picture(trace, document, writer.tokenizer, mark or ())
@@ -92,7 +92,7 @@ def replay_trace(file: File, model: ModelDirectory, trunk: Trunk = None) -> None
     from pdt.generation.writer import Writer
 
     trace = load_trace(file)
-    with busy(f"opening {model}"):
+    with opening(model):
         writer = Writer.load(model, trunk=trunk)
     generation = replay(writer.model, trace, writer.tokenizer)
     for _ in generation.events():
@@ -123,7 +123,7 @@ def continue_trace(
     check_new_file(trace, "--trace")
     edits = [parse_intervention(spec) for spec in intervene or ()]
     saved = load_trace(file)
-    with busy(f"opening {model}"):
+    with opening(model):
         writer = Writer.load(model, trunk=trunk)
     generation = continue_from(writer.model, saved, block, edits, writer.tokenizer)
     stop = threading.Event()

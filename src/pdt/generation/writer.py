@@ -14,7 +14,7 @@ from pdt.generation.events import Done, Event
 from pdt.generation.interventions import Intervention, as_interventions
 from pdt.generation.loop import Generation, start
 from pdt.generation.settings import GenerationSettings, as_settings
-from pdt.model.kernels.matmul import use_best_way
+from pdt.model.kernels.prepare import prepare
 from pdt.model.pdt import ParallelDecoder
 from pdt.model.planner import PlanSet
 from pdt.model.store import load_model
@@ -47,7 +47,7 @@ class Writer:
         changed, or that stands on other weights, is refused.
         """
         model = load_model(directory, trunk=trunk)
-        use_best_way(model.device)
+        prepare(model.device)
         return cls(model)
 
     def begin(

@@ -58,13 +58,14 @@ def lay_out(path: Path, tensors: Mapping[str, Tensor]) -> None:
     """The file's header and its full length; the values are still to come."""
     header: dict[str, Any] = {}
     end = 0
-    # Wide types first, then by name: every tensor is then aligned.
+    # Wide types first, then by name: every tensor is then aligned. The first begins a cache line,
+    # for a model reads its weights where the file is mapped.
     for name, value in sorted(tensors.items(), key=lambda item: (-item[1].itemsize, item[0])):
         start, end = end, end + value.numel() * value.itemsize
         shape = list(value.shape)
         header[name] = {"dtype": _NAMES[value.dtype], "shape": shape, "data_offsets": [start, end]}
     text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)
+    text += b" " * (-(8 + len(text)) % 64)
     with path.open("wb") as file:
         file.write(len(text).to_bytes(8, "little") + text)
         file.truncate(8 + len(text) + end)

@@ -148,12 +148,18 @@ def load_model(
         model.trunk_identity = fill_trunk(model, *source)
         state |= {f"trunk.{name}": parameter.data for name, parameter in model.trunk.shared()}
     _check_trunk(directory, identity, model.trunk_identity)
-    model.load_state_dict(state)
+    _take(model, state)
     keep_trunk(model)
     if (directory / TOKENIZER).exists():
         eos = config.records.tokenizer.eos
         model.tokenizer = StudentTokenizer.from_file(directory / TOKENIZER, eos=eos)
     return model
+
+
+def _take(model: ParallelDecoder, state: Mapping[str, Tensor]) -> None:
+    """Every value as it lies in its file: mapped, not copied, and copied where it is written to."""
+    for name, own in model.state_dict(keep_vars=True).items():
+        own.data = state[name].to(own.dtype)
 
 
 def read_binding(directory: Path) -> tuple[PdtConfig, TrunkIdentity]:

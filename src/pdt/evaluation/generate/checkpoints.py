@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from pdt.errors import BindingMismatch, UsageError
-from pdt.model.kernels.matmul import use_best_way
+from pdt.model.kernels.prepare import prepare
 from pdt.model.names import model_directory
 from pdt.model.pdt import ParallelDecoder
 from pdt.model.store import check_binding, load_model
@@ -35,7 +35,7 @@ def load_for_evaluation(
     if not directory.is_dir():
         raise UsageError(f"{path} is not a directory. Give a saved model or a checkpoint.")
     model = load_model(directory)
-    use_best_way(model.device)
+    prepare(model.device)
     if condition is not None and model.config.notes.condition is not condition:
         raise BindingMismatch(
             f"{directory} was trained under another notes condition.",
