@@ -174,7 +174,8 @@ def test_one_lane_of_a_quantised_model_is_that_lane_of_all() -> None:
         view = one_lane(model, 1)
         alone = view.open_lanes(model.read_prompt(tokens, lengths), plans.select([1]))
         states = view.advance(alone, lanes[:, 1:2], None)
-    assert torch.equal(states[:, 0], grouped[:, 1])
+    # Not to the bit: torch sums one lane and three in different orders on some CPUs.
+    torch.testing.assert_close(states[:, 0], grouped[:, 1])
 
 
 def test_a_quantised_model_is_not_trained() -> None:
