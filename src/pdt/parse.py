@@ -6,6 +6,7 @@ RecursionError, an unknown boolean a KeyError. Here they are all `NotParsed`, wi
 
 import json
 import re
+import sys
 from typing import Any
 
 import yaml
@@ -43,7 +44,10 @@ def parse_yaml(text: str) -> Any:
     except yaml.YAMLError as error:
         raise NotParsed(" ".join(str(error).split())) from error
     except Exception as error:  # the constructors raise what the value leads them to
-        raise NotParsed(f"a value cannot be: {error}") from error
+        why = str(error)
+        if "set_int_max_str_digits" in why:  # Python's own remedy, which is none here
+            why = f"a whole number of more than {sys.get_int_max_str_digits()} digits"
+        raise NotParsed(f"a value is impossible: {why}") from error
     return value
 
 

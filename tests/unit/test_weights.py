@@ -148,9 +148,10 @@ def test_an_unreachable_hub_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) 
         open_weights("nobody/no-such-model", "0" * 40)
 
 
-def test_a_path_that_is_nothing_is_a_usage_error() -> None:
+@pytest.mark.parametrize("path", ["/no/such/place", "./nowhere", "../nowhere", "owner/.hidden"])
+def test_a_path_that_is_nothing_is_a_usage_error(path: str) -> None:
     with pytest.raises(UsageError, match="no file, no directory and no hub id"):
-        open_weights("/no/such/place")
+        open_weights(path)
 
 
 def test_another_shape_than_the_configuration_says_is_refused_side_by_side(llama: Path) -> None:

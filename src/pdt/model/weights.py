@@ -58,7 +58,7 @@ def open_weights(source: str, revision: str | None = None) -> PretrainedWeights:
             f"{path} is neither a Hugging Face directory nor a .gguf file.\n"
             "Weights are read from safetensors or GGUF; formats that can run code are not opened."
         )
-    if re.fullmatch(r"[\w.-]+/[\w.-]+", source) and not source.endswith(".gguf"):
+    if re.fullmatch(r"\w[\w.-]*/\w[\w.-]*", source) and not source.endswith(".gguf"):
         return HuggingFaceDirectory(_from_hub(source, revision))
     raise UsageError(f"{source} is no file, no directory and no hub id (owner/name).")
 
