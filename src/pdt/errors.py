@@ -26,6 +26,12 @@ class UsageError(PdtError):
     exit_code = 2
 
 
+def require_type(value: object, kinds: type | tuple[type, ...], what: str, remedy: str) -> None:
+    """Refuse an argument of another type, before code further in trips over it."""
+    if not isinstance(value, kinds):
+        raise UsageError(f"{what} is {type(value).__name__}, expected {remedy}.")
+
+
 class ConfigError(UsageError):
     """A configuration that cannot be: names the path, the value and the remedy."""
 

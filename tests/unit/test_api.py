@@ -1,6 +1,8 @@
 """The Python interface: what is exported, what it takes, and what it says of a useless text."""
 
 import inspect
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -37,6 +39,47 @@ def test_everything_exported_says_what_it_is() -> None:
             assert inspect.getdoc(value), name
 
 
+def test_what_is_exported_is_listed_where_a_shell_completes_names() -> None:
+    assert set(pdt.__all__) <= set(dir(pdt))
+
+
+@pytest.mark.parametrize("load", [pdt.load_model, pdt.Writer.load])
+def test_a_model_is_named_by_a_text_or_a_path(load: Callable[[object], object]) -> None:
+    for wrong in (5, None, ["nano"]):
+        with pytest.raises(UsageError, match="expected a directory or a model of the package"):
+            load(wrong)
+
+
+@pytest.mark.parametrize(
+    ("call", "why"),
+    [
+        (lambda: pdt.from_trunk(5), "The trunk is int, expected a directory"),  # type: ignore
+        (lambda: pdt.from_trunk("x", config="nano"), "The configuration is str"),  # type: ignore
+        (lambda: pdt.random_model("tiny"), "expected what pdt.load_config gives"),  # type: ignore
+        (lambda: pdt.load_config(5), "The preset is int"),  # type: ignore
+        (lambda: pdt.load_config(file=5), "file is int, expected a path"),  # type: ignore
+        (lambda: pdt.load_config(overrides="lanes.count=2"), "expected a list such as"),
+        (lambda: pdt.load_config(overrides=[5]), "expected a text such as"),  # type: ignore
+        (lambda: pdt.save_model(5, "x"), "The model is int"),  # type: ignore
+        (lambda: pdt.save_model(open_model(), 5), "expected a path"),  # type: ignore
+        (lambda: pdt.Writer("nano"), "The model is str"),  # type: ignore
+        (lambda: pdt.parse_intervention(5), "expected a text such as swap-plans"),  # type: ignore
+        (lambda: pdt.GenerationSettings(max_tokens="many"), "max_tokens: .*integer"),  # type: ignore
+        (lambda: pdt.GenerationSettings(max_token=5), "Known settings: max_tokens"),  # type: ignore
+    ],
+)
+def test_an_argument_of_another_type_is_refused_where_it_is_given(
+    call: Callable[[], object], why: str
+) -> None:
+    with pytest.raises(UsageError, match=why):
+        call()
+
+
+def test_a_model_is_saved_where_a_text_says(tmp_path: Path) -> None:
+    pdt.save_model(open_model(), str(tmp_path / "model"))
+    assert (tmp_path / "model" / "manifest.json").is_file()
+
+
 def test_settings_and_interventions_are_taken_as_values_names_and_texts(
     writer: pdt.Writer,
 ) -> None:
@@ -61,6 +104,7 @@ def test_settings_and_interventions_are_taken_as_values_names_and_texts(
         ({"settings": {"max_tokens": 5}}, r"pdt\.GenerationSettings\(max_tokens=64\)"),
         ({"interventions": [5]}, 'a text such as "swap-plans:0,1"'),
         ({"interventions": "swap-plans"}, "not of the form"),
+        ({"interventions": [pdt.SwapPlans("a", 1)]}, "expected its number"),  # type: ignore
         ({"interventions": ["swap-plans:0,9"], "max_tokens": 3}, "Lane 9 does not exist"),
     ],
 )

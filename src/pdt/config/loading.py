@@ -12,14 +12,14 @@ from pydantic import BaseModel, ValidationError
 
 from pdt.config.presets import merge, preset_tree, read_yaml
 from pdt.config.tree import PdtConfig
-from pdt.errors import ConfigError, UsageError
+from pdt.errors import ConfigError, UsageError, require_type
 from pdt.parse import NotParsed, parse_yaml, shown
 
 
 def load_config(
     preset: str = "canonical",
     *,
-    file: Path | None = None,
+    file: str | Path | None = None,
     overrides: Sequence[str] = (),
     edits: Mapping[str, Any] | None = None,
     trunk: Mapping[str, Any] | None = None,
@@ -29,7 +29,10 @@ def load_config(
     `edits` is what a given decoder says of itself: over presets, also that which the file extends,
     and under what the file itself says. `trunk` is over everything: the decoder that was given.
     """
-    base, own = (None, {}) if file is None else read_yaml(file)
+    require_type(preset, str, "The preset", "a name such as nano")
+    require_type(file, (str, Path, type(None)), "The configuration's file", "a path")
+    require_type(overrides, (list, tuple), "What is overridden", 'a list such as ["lanes.count=2"]')
+    base, own = (None, {}) if file is None else read_yaml(Path(file))
     tree = preset_tree(preset)
     if base is not None:
         tree = merge(tree, preset_tree(base))
@@ -59,6 +62,7 @@ def validate_config(tree: Mapping[str, Any], *, where: str) -> PdtConfig:
 
 def parse_override(text: str) -> dict[str, Any]:
     """`a.b=c` as a nested mapping; the value is read as YAML."""
+    require_type(text, str, "An override", "a text such as lanes.count=2")
     path, equals, value = text.partition("=")
     if not equals or not all(path.split(".")):
         raise UsageError(

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
-from pdt.errors import UsageError
+from pdt.errors import UsageError, require_type
 from pdt.model.pdt import ParallelDecoder
 from pdt.model.planner import PlanSet
 from pdt.notes.bus import NoteBlock, NotesBus
@@ -303,6 +303,7 @@ class ScrambleNotes(Intervention):
 
 def parse_intervention(text: str) -> Intervention:
     """`NAME[:ARGUMENTS][@BLOCK]`, as in `swap-plans:0,1` or `remove-notes:2@4`."""
+    require_type(text, str, "The intervention", "a text such as swap-plans:0,1")
     match = re.fullmatch(r"([a-z-]+)(?::([^@]*))?(?:@(\d+))?", text.strip())
     if not match or match[1] not in _GRAMMAR:
         raise UsageError(
@@ -399,6 +400,7 @@ def fitted_to(interventions: Sequence[Intervention], model: ParallelDecoder) -> 
     bound: list[Intervention] = []
     for intervention in interventions:
         for lane in intervention.lanes():
+            require_type(lane, int, f"A lane of {intervention}", "its number")
             if not 0 <= lane < lanes:
                 raise UsageError(
                     f"Lane {lane} does not exist; the model has lanes 0 to {lanes - 1}."
@@ -406,6 +408,7 @@ def fitted_to(interventions: Sequence[Intervention], model: ParallelDecoder) -> 
         if min(intervention.from_block, getattr(intervention, "block", 0)) < 0:
             raise UsageError(f"{intervention} begins before the first block; blocks count from 0.")
         for node in intervention.nodes():
+            require_type(node, int, f"A plan node of {intervention}", "its number")
             if not 0 <= node < nodes:
                 raise UsageError(f"Plan node {node} does not exist; a plan has 0 to {nodes - 1}.")
         if isinstance(intervention, MutateCode):

@@ -1,7 +1,7 @@
 """How a generation chooses its tokens and when its lanes stop."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, ValidationError
 
@@ -10,6 +10,10 @@ from pdt.errors import UsageError
 from pdt.parse import shown
 
 Probability = Annotated[float, Field(ge=0, le=1)]
+
+
+class SettingsRefused(UsageError, ValueError):
+    """Settings that cannot be; a ValueError too, so that a trace that holds them says so itself."""
 
 
 class GenerationSettings(Strict):
@@ -33,13 +37,22 @@ class GenerationSettings(Strict):
     0 drafts nothing. The text is the same either way, its rounds are fewer."""
     seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] = 0
 
+    if not TYPE_CHECKING:  # whoever checks types sees the fields
+
+        def __init__(self, **values: Any) -> None:
+            try:
+                super().__init__(**values)
+            except ValidationError as error:
+                raise SettingsRefused(_explained(error)) from error
+
 
 def settings_from(overrides: Sequence[str], **given: Any) -> GenerationSettings:
     """Settings from `key=value` texts and named values; None leaves the default."""
     tree: dict[str, Any] = {}
     for text in overrides:
         tree |= parse_override(text)
-    return _validated(tree | {name: value for name, value in given.items() if value is not None})
+    named = {name: value for name, value in given.items() if value is not None}
+    return GenerationSettings(**(tree | named))
 
 
 def as_settings(given: GenerationSettings | None, values: Mapping[str, Any]) -> GenerationSettings:
@@ -49,18 +62,13 @@ def as_settings(given: GenerationSettings | None, values: Mapping[str, Any]) -> 
             f"The settings are {type(given).__name__}, expected pdt.GenerationSettings.\n"
             "Give pdt.GenerationSettings(max_tokens=64), or max_tokens=64 itself."
         )
-    return _validated({**({} if given is None else given.model_dump()), **values})
+    return GenerationSettings(**{**({} if given is None else given.model_dump()), **values})
 
 
-def _validated(tree: Mapping[str, Any]) -> GenerationSettings:
-    try:
-        return GenerationSettings(**tree)
-    except ValidationError as error:
-        lines = [
-            f"  {'.'.join(map(str, p['loc']))}: {p['msg']} (value {shown(p['input'])})"
-            for p in error.errors()
-        ]
-        known = ", ".join(GenerationSettings.model_fields)
-        raise UsageError(
-            "\n".join(["These generation settings cannot be:", *lines, f"Known settings: {known}."])
-        ) from error
+def _explained(error: ValidationError) -> str:
+    lines = [
+        f"  {'.'.join(map(str, p['loc']))}: {p['msg']} (value {shown(p['input'])})"
+        for p in error.errors()
+    ]
+    known = ", ".join(GenerationSettings.model_fields)
+    return "\n".join(["These generation settings cannot be:", *lines, f"Known settings: {known}."])

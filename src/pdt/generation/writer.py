@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from pdt.errors import UsageError
+from pdt.errors import UsageError, require_type
 from pdt.generation.events import Done, Event
 from pdt.generation.interventions import Intervention, as_interventions
 from pdt.generation.loop import Generation, start
@@ -30,6 +30,7 @@ class Writer:
     """A Parallel Decoder Transformer with its tokenizer."""
 
     def __init__(self, model: ParallelDecoder, tokenizer: StudentTokenizer | None = None) -> None:
+        require_type(model, ParallelDecoder, "The model", "what load_model or from_trunk gives")
         found = tokenizer or model.tokenizer
         if found is None:
             raise UsageError(

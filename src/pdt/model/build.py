@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from pdt.config import PdtConfig, edit_config, load_config
 from pdt.config.presets import read_yaml
-from pdt.errors import BindingMismatch
+from pdt.errors import BindingMismatch, require_type
 from pdt.model.linear import Linear
 from pdt.model.pdt import ParallelDecoder
 from pdt.model.trunk import TrunkIdentity, tensors_digest
@@ -23,7 +23,7 @@ from pdt.tokenizer import StudentTokenizer
 
 
 def from_trunk(
-    source: str | None = None,
+    source: str | Path | None = None,
     *,
     config: PdtConfig | None = None,
     preset: str = "canonical",
@@ -35,8 +35,12 @@ def from_trunk(
     With a `config`, the decoder must have its trunk shape. With a `preset` alone, the trunk of the
     preset is replaced by the decoder's own shape, forked at two thirds as in the canonical run.
     """
+    require_type(
+        source, (str, Path, type(None)), "The trunk", "a directory, a GGUF file or a hub id"
+    )
+    require_type(config, (PdtConfig, type(None)), "The configuration", "what pdt.load_config gives")
     given = config or load_config(preset)
-    name = given.trunk.source if source is None else absolute_source(source)
+    name = given.trunk.source if source is None else absolute_source(str(source))
     if name is None:
         raise BindingMismatch(
             "The configuration names no trunk.",
@@ -101,6 +105,7 @@ def absolute_source(source: str) -> str:
 
 def random_model(config: PdtConfig, *, seed: int = 0) -> ParallelDecoder:
     """Every weight drawn from the seed; lanes start equal, as clones of one drawn decoder do."""
+    require_type(config, PdtConfig, "The configuration", "what pdt.load_config gives")
     model = _build(config, seed, torch.float32)
     generator = torch.Generator().manual_seed(seed)
     for module in model.modules():

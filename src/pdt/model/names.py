@@ -8,7 +8,7 @@ import os
 import warnings
 from pathlib import Path
 
-from pdt.errors import PdtWarning
+from pdt.errors import PdtWarning, require_type
 
 BOX = Path(__file__).parents[1] / "weights"
 """Trained models that come with the package."""
@@ -27,6 +27,8 @@ def as_written(text: str) -> Path:
 
 def model_directory(named: str | Path) -> Path:
     """Where the model lies: in the package, in the directory named, or in that of a checkpoint."""
+    choice = f"a directory or a model of the package: {', '.join(packaged_models())}"
+    require_type(named, (str, Path), "The model's name", choice)
     path = as_written(named) if isinstance(named, str) else named
     if str(path) in packaged_models():
         if path.exists():

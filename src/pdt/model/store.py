@@ -23,10 +23,10 @@ from torch import Tensor
 
 from pdt.binding import refuse_other
 from pdt.config import PdtConfig, validate_config
-from pdt.errors import BindingMismatch, CorruptFile, UsageError
+from pdt.errors import BindingMismatch, CorruptFile, UsageError, require_type
 from pdt.model.build import absolute_source, check_shape, fill_trunk
 from pdt.model.kept_trunk import keep_trunk, read_kept
-from pdt.model.names import model_directory
+from pdt.model.names import model_directory, packaged_models
 from pdt.model.packing import is_packed, lay_out_blocks, trunk_values
 from pdt.model.pdt import ParallelDecoder
 from pdt.model.pieces import write_tensors
@@ -55,7 +55,7 @@ _FREE = (
 
 def save_model(
     model: ParallelDecoder,
-    directory: Path,
+    directory: str | Path,
     *,
     with_trunk: bool = False,
     dtype: torch.dtype | None = None,
@@ -65,7 +65,11 @@ def save_model(
 
     `inputs` is what the manifest says it was made from.
     """
-    with new_directory(directory) as work:
+    require_type(
+        model, ParallelDecoder, "The model", "what from_trunk, random_model or load_model gives"
+    )
+    require_type(directory, (str, Path), "The directory", "a path to make")
+    with new_directory(Path(directory)) as work:
         for name, part in model_tensors(model, with_trunk=with_trunk).items():
             write_tensors(work / name, part if dtype is None else _as_dtype(part, dtype))
         write_binding(model, work, inputs)
@@ -166,7 +170,9 @@ def read_binding(directory: Path) -> tuple[PdtConfig, TrunkIdentity]:
     """What a model directory is, after its files were checked against the manifest."""
     if not (directory / CONFIG).is_file():
         raise UsageError(
-            f"{directory} is not a pdt model: it has no {CONFIG}.\nSee `pdt model init`."
+            f"{directory} is not a pdt model: it has no {CONFIG}.\n"
+            "Give what `pdt model init` made, a checkpoint of a run, or a model of the package: "
+            f"{', '.join(packaged_models())}."
         )
     check_manifest(directory, required=[CONFIG, LANES, COORDINATION])
     saved = read_json_object(directory / CONFIG)
