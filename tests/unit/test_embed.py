@@ -90,6 +90,15 @@ def test_bge_without_its_library_or_network_says_what_to_do() -> None:
         SentenceTransformerEncoder("/nowhere/bge-large-en-v1.5", None)
 
 
+def test_a_hub_out_of_reach_is_asked_once_and_said_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("huggingface_hub.hf_api.api.endpoint", "http://127.0.0.1:9")
+    with pytest.raises(UsageError, match=r"cannot be loaded: .*refused"):
+        SentenceTransformerEncoder("nobody/no-such-model", "0" * 40)
+    assert "Retrying" not in caplog.text
+
+
 @needs_minilm
 def test_minilm_knows_meaning() -> None:
     encoder = MiniLMEncoder(MINILM, None)

@@ -72,8 +72,14 @@ def test_a_missing_shard_is_a_difference(corpus: Path) -> None:
 
 def test_a_corpus_that_never_ended_is_refused(corpus: Path) -> None:
     (corpus / "corpus.json").unlink()
-    with pytest.raises(CorruptFile, match="not a whole corpus"):
+    with pytest.raises(CorruptFile, match=r"not a whole corpus(.|\n)*--resume"):
         RecordShards(corpus)
+
+
+def test_taught_documents_in_place_of_a_corpus_are_to_be_compiled(tmp_path: Path) -> None:
+    (tmp_path / "documents.jsonl").write_text("")
+    with pytest.raises(CorruptFile, match="holds taught documents: `pdt record compile"):
+        RecordShards(tmp_path)
 
 
 def test_verify_with_another_tokenizer_is_refused(

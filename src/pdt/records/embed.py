@@ -4,6 +4,7 @@ Paper: §4.3.
 """
 
 import hashlib
+import os
 import re
 from collections.abc import Sequence
 from functools import lru_cache
@@ -75,11 +76,14 @@ class SentenceTransformerEncoder:
                 f"The encoder {name} needs sentence-transformers.\n"
                 "Run `pip install 'pdt[encoders]'`, or choose another records.encoder.kind."
             ) from error
+        silent = None if os.path.isdir(name) else _silence_of_hub(name, revision)
         try:
-            self._model: Any = SentenceTransformer(name, revision=revision, device="cpu")
+            self._model: Any = SentenceTransformer(
+                name, revision=revision, device="cpu", local_files_only=silent is not None
+            )
         except (OSError, ValueError) as error:
             raise UsageError(
-                f"The encoder {name} at {revision} cannot be loaded: {error}\n"
+                f"The encoder {name} at {revision} cannot be loaded: {silent or error}\n"
                 "Give a directory that holds it with --set records.encoder.name=DIR, or choose "
                 "records.encoder.kind=minilm or hashed."
             ) from error
@@ -92,6 +96,20 @@ class SentenceTransformerEncoder:
             list(texts), normalize_embeddings=True, convert_to_numpy=True, show_progress_bar=False
         )
         return np.asarray(rows, dtype=np.float32)
+
+
+def _silence_of_hub(name: str, revision: str | None) -> str | None:
+    """Why the hub does not answer; None if it does.
+
+    Asked once: whoever loads asks again for every file, for minutes and with a warning each time.
+    """
+    from huggingface_hub import model_info
+
+    try:
+        model_info(name, revision=revision, timeout=10)
+    except Exception as error:  # network, proxy, authentication: its own words say which
+        return " ".join(str(error).split())
+    return None
 
 
 def _identity(name: str, revision: str | None) -> str:

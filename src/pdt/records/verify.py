@@ -60,9 +60,15 @@ def corpus_shards(directory: Path) -> tuple[str, ...]:
     """The shards of a whole corpus, in order; one whose compile never ended is refused."""
     path = directory / CORPUS
     if not path.exists() or not (directory / MANIFEST).exists():
+        taught = (directory / "documents.jsonl").exists()
         raise CorruptFile(
             f"{directory} is not a whole corpus: {CORPUS} or {MANIFEST} is missing.\n"
-            "Finish it with `pdt record compile … --resume`."
+            + (
+                f"It holds taught documents: `pdt record compile {directory} --preset … --out …` "
+                "makes a corpus of them."
+                if taught
+                else "Finish it with `pdt record compile … --resume`."
+            )
         )
     return parse_contract(CorpusReport, path.read_bytes(), where=str(path)).shards
 
