@@ -129,6 +129,19 @@ def test_responses_carry_lanes_by_output_index_and_the_sdk_joins_them_in_order(
     assert {"response.pdt.plan", "response.pdt.barrier", "response.created"} <= set(kinds)
 
 
+def test_the_sdks_stream_helper_reads_every_event_and_knows_no_incomplete_end(
+    client: openai.OpenAI, expected: Done
+) -> None:
+    """Its `get_final_response` wants `response.completed` of any server; a cut answer has none."""
+    asked: Any = {"model": "tiny", "instructions": SOURCE, "input": REQUEST}
+    with client.responses.stream(**asked, max_output_tokens=40) as stream:
+        *_, last = stream
+        assert last.type == "response.incomplete"
+        assert last.response.output_text == expected.documents[0].text
+        with pytest.raises(RuntimeError, match=r"response\.completed"):
+            stream.get_final_response()
+
+
 def test_settings_are_honoured_or_refused_by_name(client: openai.OpenAI, writer: Writer) -> None:
     asked: Any = {"model": "tiny", "messages": MESSAGES, "max_tokens": 24}
     sampled = GenerationSettings(max_tokens=24, temperature=0.8, top_p=0.9, seed=5)
@@ -295,11 +308,21 @@ def test_a_run_is_paused_edited_resumed_branched_exported_and_replayed(
     assert ours != theirs
     assert here.ask("POST", f"{path}/branch", {"block": 99}).status == 400
 
+    for of in (path, child):
+        again = here.ask("POST", f"{of}/replay").json
+        assert again["replay_of"] == {"id": of.rpartition("/")[2], "differences": None}
+        list(lines_of(here, "GET", f"{PATH}/{again['id']}/events"))
+        shown_again = here.ask("GET", f"{PATH}/{again['id']}").json
+        assert shown_again["replay_of"]["differences"] == []
+        assert shown_again["status"] == "done"
+
     text = shown["documents"][0]["text"]
     assert text in here.ask("GET", f"{path}/markdown").text
     page = here.ask("GET", f"{path}/html").text
     assert "default-src 'none'" in page and "<script" not in page
-    assert [one["id"] for one in here.ask("GET", PATH).json["data"]][:1] == [branched.json["id"]]
+    assert "under swap-plans:0,1" in page
+    listed = [one["id"] for one in here.ask("GET", PATH).json["data"]]
+    assert branched.json["id"] in listed[:3]
     assert here.ask("DELETE", path).json["deleted"]
     assert here.ask("GET", path).status == 404
 

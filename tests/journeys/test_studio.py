@@ -47,11 +47,12 @@ def page(browser: Browser, site: tuple[Site, Engine]) -> Iterator[Page]:
     assert wrong == []
 
 
-def begin(page: Page, *, pause: bool, tokens: int = 30) -> None:
+def begin(page: Page, *, pause: bool, tokens: int = 30, drafts: int = 0) -> None:
     page.goto("/")
     page.fill("#source", SOURCE)
     page.fill("#request", REQUEST)
     page.fill("#max_tokens", str(tokens))
+    page.fill("#drafts", str(drafts))
     page.set_checked("[name=pause]", pause)
     page.click("button[type=submit]")
     page.wait_for_url("**/runs/gen_*")
@@ -111,7 +112,7 @@ def test_every_part_is_reached_by_keyboard_and_named_for_a_screen_reader(page: P
     page.keyboard.type(REQUEST)
     page.keyboard.press("Tab")
     page.keyboard.type("200")
-    for _ in range(3):
+    for _ in range(4):
         page.keyboard.press("Tab")
     page.keyboard.press("Space")
     page.keyboard.press("Tab")
@@ -131,20 +132,100 @@ def test_every_part_is_reached_by_keyboard_and_named_for_a_screen_reader(page: P
     )
 
 
-def test_a_sentence_shows_the_sentence_of_the_source_that_is_nearest(page: Page) -> None:
+def test_a_sentence_shows_its_source_sentence_and_what_is_not_in_it(page: Page) -> None:
     begin(page, pause=False)
     stands(page, "done")
     page.evaluate(
-        """async (text) => {
-            const { Source } = await import("/static/sentences.js");
+        """async () => {
+            const { Source, Found } = await import("/static/sentences.js");
             const box = document.getElementById("source");
-            box.textContent = "The walls were high. Mara Voss held the gate of Orlen. It rained.";
-            window.found = new Source(box).light(text);
-        }""",
-        "Then Mara Voss held the gate.",
+            box.textContent = "# Orlen\\n\\nThe walls were high. " +
+                "Mara Voss held the gate in 1402. It rained.";
+            const found = new Found(document.getElementById("found"), new Source(box));
+            const sentence = document.querySelector(".sentence");
+            sentence.textContent = "Then Mara Voss of Kell held the gate with 94 men.";
+            found.show(sentence);
+            window.hide = () => found.show(null);
+        }"""
     )
-    assert page.evaluate("window.found") == "Mara Voss held the gate of Orlen."
-    assert page.locator("#source .lit").count() == 1
+    told = page.get_by_role("tooltip")
+    expect(told).to_contain_text("Mara Voss held the gate in 1402.")
+    expect(told).to_contain_text("Source · Orlen")
+    expect(told).to_contain_text("Not in it: Kell, 94")
+    assert told.locator("b").all_inner_texts() == ["Mara", "Voss", "held", "the", "gate"]
+    assert page.locator("#source .lit").inner_text().strip() == "Mara Voss held the gate in 1402."
+    described = page.locator(".sentence").first.get_attribute("aria-describedby")
+    assert described == "found"
+    page.evaluate("window.hide()")
+    expect(told).to_be_hidden()
+
+
+def test_a_sentence_under_the_pointer_or_in_focus_is_told(page: Page) -> None:
+    begin(page, pause=False)
+    stands(page, "done")
+    page.locator(".sentence").first.hover()
+    expect(page.get_by_role("tooltip")).to_be_visible()
+    page.mouse.move(2, 2)
+    expect(page.get_by_role("tooltip")).to_be_hidden()
+    page.locator(".sentence").first.focus()
+    expect(page.get_by_role("tooltip")).to_be_visible()
+
+
+def test_a_node_and_a_note_take_a_hand_and_a_run_is_replayed_to_the_token(page: Page) -> None:
+    begin(page, pause=False, drafts=3)
+    stands(page, "done")
+    order = [one.get_attribute("data-lane") for one in page.locator(".lane").all()]
+    places = page.locator(".lane .place").all_inner_texts()
+    assert places == [f"section {n} of 3" for n in (1, 2, 3)], "read in another order than seen"
+    lane = int(order[0] or 0)
+    page.locator(".nodes button").first.click()
+    expect(page.locator("#handspec")).to_have_text(re.compile(rf"drop-node:{lane}\.\d"))
+    page.click("#handclose")
+    page.locator("#notes .cells").nth(1).click()
+    expect(page.locator("#handspec")).to_have_text("mutate-code:1@0")
+    page.click("#handclose")
+    page.click("#replay")
+    page.wait_for_url("**/beside/**")
+    expect(page.locator("#verdict")).to_contain_text("The replay is the same", timeout=60_000)
+    expect(page.locator(".same").first).to_have_text("the same")
+    page.goto("/runs")
+    expect(page.locator("time").first).to_have_text(re.compile(r"\d"))
+    page.goto(page.locator(".runs a").first.get_attribute("href") or "")
+    page.click("#again")
+    expect(page.locator("#source")).to_have_value(SOURCE)
+    expect(page.locator("#drafts")).to_have_value("3")
+
+
+def test_what_comes_is_written_into_the_page_once_a_frame(page: Page) -> None:
+    """Three lanes of 1,500 words come in bursts, as behind a proxy that held them back."""
+    begin(page, pause=False)
+    stands(page, "done")
+    early, changes, middle = page.evaluate(
+        """async () => {
+            const { Columns } = await import("/static/columns.js");
+            const root = document.getElementById("lanes");
+            const none = () => {};
+            const columns = new Columns(root, { onSentence: none, onNode: none, onNodeLit: none });
+            let changes = 0, early = 0;
+            const observer = new MutationObserver(none);
+            observer.observe(root, { subtree: true, childList: true, characterData: true });
+            const took = [];
+            for (let burst = 0; burst < 60; burst++) {
+                for (let word = 0; word < 25; word++)
+                    for (const lane of [0, 1, 2])
+                        columns.write(lane, word === 12 ? " end. Then" : " word");
+                early += observer.takeRecords().length;
+                const before = performance.now();
+                columns.draw();
+                took.push(performance.now() - before);
+                changes = Math.max(changes, observer.takeRecords().length);
+            }
+            return [early, changes, took.sort((a, b) => a - b)[30]];
+        }"""
+    )
+    assert early == 0, "a token was written before its frame"
+    assert changes <= 3 * 4, "a lane's text is added to, and one sentence begun"
+    assert middle < 30, f"the middle frame took {middle:.1f} ms of script"
 
 
 def test_a_refusal_is_shown_where_it_was_asked(browser: Browser, site: tuple[Site, Engine]) -> None:

@@ -30,6 +30,8 @@ class Generated:
     result: DocumentResult
     events: Sequence[Event]
     done: Done
+    edits: Sequence[str] = ()
+    """Interventions, in the words they were asked for."""
 
 
 def render_generated(shown: Generated) -> str:
@@ -52,6 +54,8 @@ def render_generated(shown: Generated) -> str:
         f"{counts.borne_out} of {counts.sentences} sentences stand on a source sentence · "
         f"{counts.repeated} said before · model {shown.model}"
     )
+    if shown.edits:
+        meta += f" · under {', '.join(shown.edits)}"
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">

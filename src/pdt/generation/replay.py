@@ -68,9 +68,12 @@ def _from_barrier(added: Sequence[Intervention], block: int, barriers: int) -> l
     return [replace(edit, from_block=max(edit.from_block, block)) for edit in added]
 
 
-def differences(trace: Trace, generation: Generation) -> list[str]:
-    """Where a replay left the trace, in anything it holds; empty when it is the same."""
-    again = trace_of(generation)
+def differences(trace: Trace, generation: Generation, digest: str | None = None) -> list[str]:
+    """Where a replay left the trace, in anything it holds; empty when it is the same.
+
+    `digest` is the model's, where it is known.
+    """
+    again = trace_of(generation, digest)
     return [
         *_other_plans(trace.plans, again.plans),
         *_other_lanes(trace, again),

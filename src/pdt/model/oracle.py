@@ -35,8 +35,9 @@ def plan_targets(model: ParallelDecoder, prompt: Prompt, batch: RecordBatch) -> 
     form = model.config.planner.targets
     if form is NodeTarget.TEXT:
         return batch.plan_targets_BKNP
-    passages_BFD = _passages(prompt, batch, form)
-    facts_BFP = passages_BFD @ _projection(model.config).to(passages_BFD.device).T
+    facts_BFP = passages_in_plan_space(
+        model.config, prompt, batch.fact_start_BF, batch.fact_stop_BF
+    )
     nodes = torch.zeros_like(batch.plan_targets_BKNP).flatten(1, 2)  # [B, K * N, P]
     owned_BF = batch.owner_lane_BF >= 0
     place_BF = batch.owner_lane_BF * model.config.planner.nodes + batch.owner_node_BF
@@ -46,13 +47,21 @@ def plan_targets(model: ParallelDecoder, prompt: Prompt, batch: RecordBatch) -> 
     return F.normalize(nodes, dim=-1).view_as(batch.plan_targets_BKNP)
 
 
-def _passages(prompt: Prompt, batch: RecordBatch, form: NodeTarget) -> Tensor:
+def passages_in_plan_space(
+    config: PdtConfig, prompt: Prompt, start_BF: Tensor, stop_BF: Tensor
+) -> Tensor:
+    """What a node that owned such a passage of the prompt would be, at any length: [B, F, P]."""
+    passages_BFD = _passages(prompt, start_BF, stop_BF, config.planner.targets)
+    return passages_BFD @ _projection(config).to(passages_BFD.device).T
+
+
+def _passages(prompt: Prompt, start_BF: Tensor, stop_BF: Tensor, form: NodeTarget) -> Tensor:
     """A unit vector for each fact's passage: how its states differ from the prompt's mean state."""
     h_BTD = F.rms_norm(prompt.h_BTD.float(), prompt.h_BTD.shape[-1:])
     if prompt.valid_BT is not None:
         h_BTD = h_BTD * prompt.valid_BT[..., None]
     h_BTD = h_BTD - (h_BTD.sum(1) / prompt.lengths_B[:, None])[:, None]
-    start_BF, stop_BF = batch.fact_start_BF.clamp(min=1), batch.fact_stop_BF.clamp(min=2)
+    start_BF, stop_BF = start_BF.clamp(min=1), stop_BF.clamp(min=2)
     if form is NodeTarget.BEFORE:
         start_BF, stop_BF = start_BF - 1, start_BF
     elif form is NodeTarget.OPENING:

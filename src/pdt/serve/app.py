@@ -29,14 +29,23 @@ def build(
     limits: Limits | None = None,
     origins: Sequence[str] = (),
     grace: float = GRACE,
+    replicated: bool = False,
 ) -> tuple[ASGIApp, Engine]:
-    """The application behind its guards, and its engine."""
+    """The application behind its guards, and its engine.
+
+    `replicated`: nothing brings a client back to this very process, so what needs that is left out:
+    the studio, and documents to come back to. And it only begins once the model is loaded.
+    """
     limits = limits or Limits()
     engine = Engine(load, limits)
 
     @asynccontextmanager
     async def alive(app: FastAPI) -> AsyncIterator[None]:
         engine.start(asyncio.get_running_loop())
+        while replicated and engine.writer is None:
+            if engine.error is not None:
+                raise engine.error
+            await asyncio.sleep(0.05)
         yield
         await asyncio.to_thread(engine.close, grace)
 
@@ -44,8 +53,11 @@ def build(
     app.router.lifespan_context = alive
     app.state.engine, app.state.model_name = engine, model_name
     app.state.started = int(time.time())
-    for module in (about, chat, responses, native, studio):
-        app.include_router(module.router)
+    app.state.replicated = replicated
+    whole = (about.router, chat.router, responses.router)
+    own = (native.creating,) if replicated else (native.creating, native.router, studio.router)
+    for router in (*whole, *own):
+        app.include_router(router)
     behind = guarded(
         app, host=host, keys=keys or Keys([]), body_bytes=limits.body_bytes, origins=origins
     )

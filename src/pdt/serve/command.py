@@ -48,9 +48,8 @@ def run(
     )
     engine.on_failure = lambda: setattr(server, "should_exit", True)
     server.on_exit = engine.drain
-    at = listening.getsockname()
-    where = f"[{at[0]}]" if ":" in at[0] else at[0]
-    say(f"pdt serves {model.name} at http://{where}:{at[1]}{'' if keys else ', without a key'}")
+    where = where_of(*listening.getsockname()[:2])
+    say(f"pdt serves {model.name} at {where}{'' if keys else ', without a key'}")
     server.run(sockets=[listening])
     if isinstance(engine.error, PdtError):
         raise engine.error
@@ -71,6 +70,11 @@ def limits_from(overrides: Sequence[str]) -> Limits:
             f"The limit {name} cannot be: {first['msg']} (value {first['input']!r}).\n"
             f"Known limits: {', '.join(Limits.model_fields)}."
         ) from error
+
+
+def where_of(host: str, port: int) -> str:
+    """The address as a browser takes it."""
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -1,8 +1,8 @@
 """A written document as Markdown, and as one page that needs nothing else."""
 
-from pdt.generation.events import Barrier, Done
+from pdt.generation.events import Barrier, Done, PlanReady
+from pdt.generation.page import Generated, render_generated
 from pdt.serve.writing import Writing
-from pdt.web.pages import Pages, folder
 
 
 def as_markdown(writing: Writing) -> str:
@@ -13,22 +13,21 @@ def as_markdown(writing: Writing) -> str:
     return "\n".join(lines) + "\n"
 
 
-def as_html(writing: Writing) -> str:
-    """With its style inside and no script."""
+def as_html(writing: Writing, model_name: str) -> str:
+    """The page of `pdt generate --html`: every sentence is a link to its source sentence."""
     done = _done(writing)
-    style = "".join(
-        (folder("pdt.web", "static") / name).read_text(encoding="utf-8")
-        for name in ("tokens.css", "base.css")
-    )
-    barriers = [event for event in writing.log.entries if isinstance(event, Barrier)]
-    return Pages("pdt.serve").text(
-        "export.html",
-        style=style,
-        request=writing.asked.request,
-        sections=done.documents[0].sections,
-        facts=_facts(writing, done),
-        barriers=barriers,
-        source=writing.asked.source,
+    entries = writing.log.entries
+    heard = [entry for entry in entries if isinstance(entry, PlanReady | Barrier)]
+    return render_generated(
+        Generated(
+            source=writing.asked.source,
+            request=writing.asked.request,
+            model=model_name,
+            result=done.documents[0],
+            events=heard,
+            done=done,
+            edits=writing.interventions(),
+        )
     )
 
 

@@ -5,7 +5,9 @@ import re
 from pdt.generation.interventions import SwapPlans
 from pdt.generation.loop import Generation
 from pdt.generation.replay import branch
+from pdt.generation.replay import replay as again
 from pdt.generation.settings import GenerationSettings
+from pdt.generation.trace import trace_of
 from pdt.generation.writer import Writer
 from pdt.serve.limits import Limits
 from pdt.serve.writing import Asked, Writing, parse_all
@@ -61,12 +63,22 @@ def source_as_read(writer: Writer, source: str) -> str:
     return text
 
 
-def begin(writer: Writer, writing: Writing, parent: Writing | None = None) -> None:
-    """Tokenize and check; the generation runs when the engine comes to it."""
+def begin(
+    writer: Writer, writing: Writing, parent: Writing | None = None, digest: str | None = None
+) -> None:
+    """Tokenize and check; the generation runs when the engine comes to it.
+
+    `parent` is the document that is branched from or replayed, `digest` the model's.
+    """
     asked = writing.asked
     edits = parse_all(asked.interventions)
     generation: Generation
-    if parent is not None and asked.branch_of is not None:
+    if parent is not None and asked.replay_of is not None:
+        assert parent.generation is not None
+        writing.replayed = trace_of(parent.generation, digest)
+        generation = again(writer.model, writing.replayed, writer.tokenizer)
+        generation.should_stop = writing.stop.is_set
+    elif parent is not None and asked.branch_of is not None:
         assert parent.generation is not None
         generation = branch(parent.generation, asked.branch_of[1], edits, writer.tokenizer)
         generation.should_stop = writing.stop.is_set

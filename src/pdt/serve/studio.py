@@ -8,14 +8,12 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import HTMLResponse
 
 from pdt.serve.api.admission import engine_of, writer_of
+from pdt.serve.examples import DRAWS, draw
 from pdt.serve.writing import Writing
 from pdt.web.pages import Pages
 
 router = APIRouter(include_in_schema=False)
 pages = Pages("pdt.serve")
-
-TEST_DOCUMENTS = 1000
-"""Examples are drawn from so many documents of Chronicle's test split."""
 
 
 @router.get("/")
@@ -48,32 +46,12 @@ async def beside(request: Request, name: str, other: str) -> HTMLResponse:
 
 @router.get("/studio/example")
 async def example(
-    request: Request, number: Annotated[int | None, Query(ge=0, lt=TEST_DOCUMENTS)] = None
+    request: Request, number: Annotated[int | None, Query(ge=0, lt=DRAWS)] = None
 ) -> dict[str, Any]:
-    """A source and a request of Chronicle, whose invented histories nano was trained to write."""
+    """A source and a request of the kind that the model was trained on."""
     writer = writer_of(engine_of(request))
-    chosen = random.SystemRandom().randrange(TEST_DOCUMENTS) if number is None else number
-
-    def draw() -> dict[str, Any]:
-        from pdt.chronicle import Chronicle
-        from pdt.chronicle.dials import turn_dials
-        from pdt.chronicle.meter import Meter
-        from pdt.study.recipe import load_recipe
-        from pdt.terms import Split
-
-        test = load_recipe("nano").corpora["test"]
-        chronicle = Chronicle(
-            test.seed, Split.TEST, turn_dials("nano", test.dials), Meter(writer.tokenizer)
-        )
-        taught = chronicle.document(chosen).taught
-        return {
-            "number": chosen,
-            "source": taught.article.text,
-            "request": taught.answer.request,
-            "max_tokens": writer.model.config.records.limits.section_tokens.max,
-        }
-
-    return await asyncio.to_thread(draw)
+    chosen = random.SystemRandom().randrange(DRAWS) if number is None else number
+    return {"number": chosen, **await asyncio.to_thread(draw, writer, chosen)}
 
 
 def _found(request: Request, name: str) -> Writing:
@@ -90,7 +68,8 @@ def _about(request: Request) -> dict[str, Any]:
         "bits": 32
         if model is None
         else model.notes.codebooks * (model.notes.codes - 1).bit_length(),
-        "nodes": 8 if model is None else model.planner.nodes,
+        "kind": None if model is None else model.teacher.kind,
+        "learned": None if model is None else model.records.limits.source_tokens,
         "block_tokens": 32 if model is None else model.lanes.block_tokens,
         "ready": engine.ready,
     }

@@ -14,7 +14,9 @@ from pdt.generation.events import Event as GenerationEvent
 from pdt.generation.in_range import signs_out_of_range
 from pdt.generation.interventions import Intervention, parse_intervention
 from pdt.generation.loop import Generation
+from pdt.generation.replay import differences
 from pdt.generation.settings import GenerationSettings
+from pdt.generation.trace import Trace
 from pdt.serve.log import EventLog
 
 
@@ -69,6 +71,8 @@ class Asked:
     interventions: tuple[str, ...] = ()
     branch_of: tuple[str, int] | None = None
     """The document it continues another way, and the first block it writes anew."""
+    replay_of: str | None = None
+    """The document it writes again, as that one was written."""
 
 
 @dataclass(eq=False)
@@ -94,7 +98,10 @@ class Writing:
     """Put in by the connections, taken out by the engine at a barrier."""
     late: bool = False
     """The time limit ended it. Set by the engine."""
+    replayed: Trace | None = None
+    """What a replay has to come out as. Set once, before it waits for its turn."""
     _signs: list[str] | None = None
+    _differences: list[str] | None = None
 
     def signs(self) -> list[str]:
         """Signs that the text is none the model can write about, as `pdt generate` tells them."""
@@ -107,6 +114,16 @@ class Writing:
         result = self.done.documents[0]
         self._signs = signs_out_of_range(config, self.asked.source, tokens, result, own)
         return self._signs
+
+    def differences(self) -> list[str] | None:
+        """Where a replay left what it replays; None while it has not come to its end."""
+        if self.replayed is None or self.done is None or self.status is not Status.DONE:
+            return None
+        if self._differences is None:
+            assert self.generation is not None
+            digest = self.replayed.model_digest
+            self._differences = differences(self.replayed, self.generation, digest)
+        return self._differences
 
     @property
     def ended(self) -> bool:
@@ -129,8 +146,11 @@ class Writing:
             "settings": self.asked.settings.model_dump(mode="json"),
             "interventions": self.interventions(),
             "branch_of": None if branch is None else {"id": branch[0], "block": branch[1]},
+            "replay_of": None,
             "events": len(self.log.entries),
         }
+        if self.asked.replay_of is not None:
+            body["replay_of"] = {"id": self.asked.replay_of, "differences": self.differences()}
         if self.done is not None:
             body |= {key: value for key, value in as_json(self.done).items() if key != "event"}
             body["signs_out_of_range"] = self.signs()

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 from fastapi import Request
 
@@ -64,9 +65,9 @@ async def admit(
         if fill:
             room = room_for(writer, source, asked.request, settings)
             settings = settings.model_copy(update={"max_tokens": room})
-        whole = Asked(source, asked.request, settings, asked.interventions, asked.branch_of)
+        whole = replace(asked, source=source, settings=settings)
         writing = Writing(whole, holder, pause_at=pause)
-        begin(writer, writing, parent)
+        begin(writer, writing, parent, engine.digest)
         return writing
 
     try:

@@ -5,6 +5,7 @@ Paper: §3.6, §7.1.
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -19,12 +20,16 @@ from pdt.serve import sse
 from pdt.serve.api.admission import admit, check_model, engine_of, followed, writer_of
 from pdt.serve.api.asking import Texts
 from pdt.serve.exports import as_html, as_markdown
+from pdt.serve.plan_passages import nearest_sentences
 from pdt.serve.plan_words import nearest_words
 from pdt.serve.prepare import check_asked
-from pdt.serve.writing import Asked, Writing, event_json, parse_all
+from pdt.serve.writing import Asked, Status, Writing, event_json, parse_all
+from pdt.terms import NodeTarget
 from pdt.web.refusals import Refusal
 
+creating = APIRouter(prefix="/v1/pdt/generations")
 router = APIRouter(prefix="/v1/pdt/generations")
+"""What comes back to a document, and so to the process that has it."""
 
 
 class GenerationAsked(Strict):
@@ -59,10 +64,17 @@ def _found(request: Request, name: str) -> Writing:
     return engine_of(request).kept.find(name, request.state.holder)
 
 
-@router.post("", response_model=None)
+@creating.post("", response_model=None)
 async def create(request: Request, body: GenerationAsked) -> Response:
     """Take a document in. Follow it at `/v1/pdt/generations/{id}/events`."""
     check_model(request, body.model)
+    if request.app.state.replicated and (body.pause or not body.stream):
+        raise Refusal(
+            400,
+            "This server is one of several that nobody is brought back to. Ask with "
+            '"stream": true, and without "pause".',
+            param="pause" if body.pause else "stream",
+        )
     settings: GenerationSettings = settings_from((), **body.settings)
     asked = Asked(body.source, body.request, settings, tuple(body.interventions))
     fill = "max_tokens" not in body.settings
@@ -98,13 +110,18 @@ async def events(
 
 @router.get("/{name}/plan")
 async def plan(request: Request, name: str) -> dict[str, Any]:
-    """Its plan nodes with the words of source and request that lie nearest to each."""
+    """Its plan nodes with what lies nearest to each: words, or sentences of the source."""
     writing = _found(request, name)
     generation = writing.generation
     if generation is None or generation.plans_in_force is None:
         raise Refusal(409, "It has no plan yet: wait until it writes.", code="not_begun")
-    text = f"{writing.asked.source} {writing.asked.request}"
-    return {"lanes": await asyncio.to_thread(nearest_words, generation, text)}
+    source, asked = writing.asked.source, writing.asked.request
+    if generation.model.config.planner.targets is NodeTarget.TEXT:
+        said = asyncio.to_thread(nearest_words, generation, f"{source} {asked}")
+    else:
+        tokenizer = writer_of(engine_of(request)).tokenizer
+        said = asyncio.to_thread(nearest_sentences, generation, tokenizer, source, asked)
+    return {"lanes": await said}
 
 
 @router.post("/{name}/pause")
@@ -158,6 +175,19 @@ async def branch(request: Request, name: str, body: BranchAsked) -> Response:
     return JSONResponse(writing.as_json(), 201)
 
 
+@router.post("/{name}/replay", response_model=None)
+async def replay(request: Request, name: str) -> Response:
+    """A new document that should be this one again; `replay_of.differences` says whether it is."""
+    parent = _ended(request, name)
+    if parent.status is not Status.DONE:
+        raise Refusal(409, "It was interrupted, which no replay does at the same round.")
+    asked = replace(
+        parent.asked, interventions=parent.interventions(), branch_of=None, replay_of=parent.id
+    )
+    writing = await admit(request, asked, parent=parent)
+    return JSONResponse(writing.as_json(), 201)
+
+
 @router.post("/{name}/cancel")
 async def cancel(request: Request, name: str) -> dict[str, Any]:
     """End it within a round; what was written stays."""
@@ -199,7 +229,8 @@ async def markdown(request: Request, name: str) -> Response:
 async def html(request: Request, name: str) -> Response:
     """The document as one page that needs nothing else."""
     writing = _ended(request, name)
-    return Response(as_html(writing), media_type="text/html", headers=_as_file(writing, "html"))
+    page = as_html(writing, request.app.state.model_name)
+    return Response(page, media_type="text/html", headers=_as_file(writing, "html"))
 
 
 def _still_writing(request: Request, name: str) -> Writing:

@@ -4,15 +4,17 @@ import { sentences } from "./sentences.js";
 const ENDS = { eos: "ended by itself", stop: "ended at a stop", length: "reached its length", interrupted: "interrupted" };
 
 export class Columns {
-  constructor(root, onSentence) {
+  // `onSentence`: one is under the pointer or in focus, or none is. `onNode`: one was chosen or pointed at.
+  constructor(root, { onSentence, onNode, onNodeLit }) {
+    this.root = root;
     this.lanes = [...root.querySelectorAll(".lane")].map((element) => ({
       element,
       text: element.querySelector(".text"),
       pending: "",
       sentence: null,
-      all: "",
     }));
-    this.onSentence = onSentence;
+    this.onNode = onNode;
+    this.onNodeLit = onNodeLit;
     this.waiting = false;
     for (const lane of this.lanes) {
       const on = (event) => {
@@ -29,7 +31,6 @@ export class Columns {
   write(index, piece) {
     const lane = this.lanes[index];
     lane.pending += piece;
-    lane.all += piece;
     if (this.waiting) return;
     this.waiting = true;
     requestAnimationFrame(() => this.draw());
@@ -61,38 +62,53 @@ export class Columns {
     lane.sentence.firstChild.appendData(text);
   }
 
+  // In reading order for the eye, the keyboard and a screen reader alike.
   place(order) {
     order.forEach((lane, position) => {
-      const label = this.lanes[lane].element.querySelector(".place");
-      label.textContent = `section ${position + 1} of ${order.length}`;
-      this.lanes[lane].element.style.order = position;
+      const { element } = this.lanes[lane];
+      element.querySelector(".place").textContent = `section ${position + 1} of ${order.length}`;
+      this.root.append(element);
     });
   }
 
   plan(valid, described) {
     valid.forEach((nodes, index) => {
       const list = this.lanes[index].element.querySelector(".nodes");
-      list.replaceChildren(
-        ...nodes.map((node) => {
-          const item = document.createElement("li");
-          item.dataset.node = node;
-          item.toggleAttribute("aria-current", node === this.lanes[index].node);
-          const near = described?.[index]?.find((one) => one.node === node)?.words ?? [];
-          item.textContent = near.map((one) => one.word).join(", ") || `node ${node}`;
-          item.title = near.length
-            ? `node ${node}; nearest words: ${near.map((one) => `${one.word} ${one.cosine}`).join(", ")}`
-            : `node ${node}: a vector, near no word of the source`;
-          return item;
-        }),
-      );
+      list.replaceChildren(...nodes.map((node) => this.node(index, node, described?.[index]?.find((one) => one.node === node))));
+      this.current(index);
     });
+  }
+
+  node(lane, node, said) {
+    const item = document.createElement("li");
+    const button = document.createElement("button");
+    item.dataset.node = node;
+    button.type = "button";
+    button.textContent = labelOf(node, said);
+    button.title = said?.sentences?.length
+      ? `Node ${node} points at: ${said.sentences.map((one) => one.text).join(" … ")}`
+      : said?.words?.length
+        ? `Node ${node}; nearest words: ${said.words.map((one) => `${one.word} ${one.cosine}`).join(", ")}`
+        : `Node ${node}: a vector, near nothing in the source`;
+    button.addEventListener("click", () => this.onNode(lane, node));
+    for (const [on, lit] of [["mouseenter", said], ["focus", said], ["mouseleave", null], ["blur", null]])
+      button.addEventListener(on, () => this.onNodeLit(lit));
+    item.append(button);
+    return item;
+  }
+
+  current(index) {
+    const { element, node } = this.lanes[index];
+    for (const item of element.querySelectorAll(".nodes li")) {
+      if (Number(item.dataset.node) === node) item.setAttribute("aria-current", "step");
+      else item.removeAttribute("aria-current");
+    }
   }
 
   note(note, readers) {
     const { element } = this.lanes[note.lane];
     this.lanes[note.lane].node = note.plan_node;
-    for (const item of element.querySelectorAll(".nodes li"))
-      item.toggleAttribute("aria-current", Number(item.dataset.node) === note.plan_node);
+    this.current(note.lane);
     element.querySelector(".cells").replaceChildren(...cells(note.codes));
     element.querySelector(".readers").textContent = readers.length
       ? `read by ${readers.map((lane) => `lane ${lane}`).join(", ")}`
@@ -104,6 +120,13 @@ export class Columns {
     element.querySelector(".end").textContent = `${tokens} tokens, ${ENDS[reason] ?? reason}`;
     element.classList.add("ended");
   }
+}
+
+// What a plan node is about, in few words.
+export function labelOf(node, said) {
+  const first = said?.sentences?.[0]?.text;
+  if (first) return first.length > 34 ? `${first.slice(0, first.lastIndexOf(" ", 32))} …` : first;
+  return said?.words?.map((one) => one.word).join(", ") || `node ${node}`;
 }
 
 // A code is shown by its number and by how dark its cell is: equal codes look equal.

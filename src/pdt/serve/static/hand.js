@@ -13,9 +13,10 @@ const KINDS = {
 };
 
 export class Hand {
-  constructor(dialog, counts) {
+  // `choices(what, lane)`: the lanes, or the nodes of a lane, as [value, words].
+  constructor(dialog, choices) {
     this.dialog = dialog;
-    this.counts = counts;
+    this.choices = choices;
     this.kind = dialog.querySelector("#kind");
     this.fields = dialog.querySelector("#handfields");
     this.spec = dialog.querySelector("#handspec");
@@ -48,14 +49,20 @@ export class Hand {
 
   choose() {
     const seen = {};
+    this.lane = null;
     this.fields.replaceChildren(
       ...KINDS[this.kind.value][1].map((field) => {
         const [what, label] = field.split(":");
-        const count = what === "block" ? this.blocks : this.counts[what];
         const select = document.createElement("select");
-        for (let i = 0; i < count; i++) select.append(new Option(String(i), i));
+        select.dataset.what = what;
+        this.offer(select, what);
         const nth = (seen[what] = (seen[what] ?? -1) + 1);
-        select.value = nth === 0 ? (this.preset[what] ?? 0) : Math.min(nth, count - 1);
+        const wanted = nth === 0 ? this.preset[what] : select.options[Math.min(nth, select.options.length - 1)]?.value;
+        if (wanted !== undefined) select.value = wanted;
+        if (what === "lane") {
+          this.lane = select;
+          select.addEventListener("change", () => this.offer(this.nodeAfter(select), "node", select.value));
+        }
         const box = document.createElement("label");
         box.className = "field";
         box.append(label, select);
@@ -63,6 +70,18 @@ export class Hand {
       }),
     );
     this.tell();
+  }
+
+  // The node that is chosen from the lane that was chosen just before it.
+  nodeAfter(lane) {
+    const next = lane.closest("label").nextElementSibling?.querySelector("select");
+    return next?.dataset.what === "node" ? next : null;
+  }
+
+  offer(select, what, lane = this.lane?.value ?? this.preset.lane ?? 0) {
+    if (!select) return;
+    const options = what === "block" ? Array.from({ length: this.blocks }, (_, b) => [b, `block ${b}`]) : this.choices(what, Number(lane));
+    select.replaceChildren(...options.map(([value, words]) => new Option(words, value)));
   }
 
   text() {

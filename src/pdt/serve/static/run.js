@@ -1,19 +1,30 @@
 // One run: its events become columns, barriers and numbers; its buttons become requests.
 import { act, follow, plan, show } from "./api.js";
-import { cells, Columns, readersOf } from "./columns.js";
+import { cells, Columns, labelOf, readersOf } from "./columns.js";
 import { Hand } from "./hand.js";
-import { Source } from "./sentences.js";
+import { Found, Source } from "./sentences.js";
 
 const run = document.getElementById("run");
 const id = run.dataset.id;
 const $ = (name) => document.getElementById(name);
 const source = new Source($("source"));
-const columns = new Columns($("lanes"), (sentence) => {
-  const found = source.light(sentence?.textContent ?? null);
-  if (sentence) sentence.title = found ? `Source: ${found}` : "No sentence of the source shares enough words.";
+const found = new Found($("found"), source);
+const columns = new Columns($("lanes"), {
+  onSentence: (sentence) => found.show(sentence),
+  onNode: (lane, node) => handOn({ kind: "drop-node", lane, node }),
+  onNodeLit: (said) => source.light((said?.sentences ?? []).flatMap((one) => source.holding(one.text))),
 });
-const hand = new Hand($("hand"), { lane: Number(run.dataset.lanes), node: Number(run.dataset.nodes) });
-const state = { status: run.dataset.status, rounds: 0, tokens: 0, blocks: 0, began: null, valid: null, words: null, edits: [] };
+const state = { status: run.dataset.status, rounds: 0, tokens: 0, drafts: 0, blocks: 0, began: null, valid: null, words: null, edits: [] };
+const hand = new Hand($("hand"), (what, lane) =>
+  what === "lane"
+    ? Array.from({ length: Number(run.dataset.lanes) }, (_, index) => [index, `lane ${index}`])
+    : (state.valid?.[lane] ?? []).map((node) => {
+        const said = labelOf(node, state.words?.[lane]?.find((one) => one.node === node));
+        return [node, said === `node ${node}` ? said : `${node}: ${said}`];
+      }),
+);
+
+const ENDED = ["done", "cancelled", "failed"];
 
 function trouble(text) {
   $("trouble").textContent = text ?? "";
@@ -32,12 +43,13 @@ function stand(status, detail, block) {
   state.status = status;
   $("status").dataset.status = status;
   $("status").textContent = detail || (status === "paused" ? `paused before block ${block}` : status);
-  const ended = ["done", "cancelled", "failed"].includes(status);
+  const ended = ENDED.includes(status);
   const paused = status === "paused";
   $("pause").hidden = ended || paused;
   $("resume").hidden = $("step").hidden = !paused;
   $("edit").hidden = $("stop").hidden = ended;
-  $("exports").hidden = !(ended && status !== "failed");
+  $("exports").hidden = $("replay").hidden = !(ended && status !== "failed");
+  $("again").hidden = !ended;
   document.title = `${$("status").textContent} · ${document.title.split(" · ").slice(-2).join(" · ")}`;
 }
 
@@ -49,6 +61,8 @@ function count() {
     counting = false;
     $("rounds").textContent = state.rounds;
     $("tokens").textContent = state.tokens;
+    $("drafts").textContent = state.drafts;
+    $("draftchip").hidden = !state.drafts;
   });
 }
 
@@ -63,13 +77,18 @@ function barrier(event) {
   row.append(head);
   for (let lane = 0; lane < Number(run.dataset.lanes); lane++) {
     const cell = document.createElement("td");
+    cell.dataset.of = `lane ${lane}`;
     const note = event.notes.find((one) => one.lane === lane);
     if (note) {
       const readers = readersOf(event.may_read, lane);
       columns.note(note, readers);
-      const box = document.createElement("span");
-      box.className = "cells";
+      const box = document.createElement("button");
+      box.type = "button";
+      box.className = "cells quiet";
+      box.title = "Change this note, or take it away";
+      box.setAttribute("aria-label", `Note of lane ${lane}, block ${event.block}: ${note.codes.join(" ")}`);
       box.append(...cells(note.codes));
+      box.addEventListener("click", () => handOn({ kind: "mutate-code", lane, block: event.block }));
       const said = document.createElement("span");
       said.className = "readers dim small";
       said.textContent = readers.length ? `→ ${readers.join(", ")}` : "→ nobody";
@@ -92,7 +111,7 @@ function barrier(event) {
   $("notes").tBodies[0].append(row);
 }
 
-function branch(block) {
+function branch(block, preset) {
   hand.open({
     title: block ? `Branch before block ${block}` : "Branch from the start",
     where: block
@@ -100,6 +119,7 @@ function branch(block) {
       : "A new run with the same plans and seed, under the edit from its first token on.",
     button: "Branch",
     blocks: block,
+    preset,
     work: async (text) => {
       const made = await act(id, "branch", { block, interventions: [text] });
       location.href = `/beside/${id}/${made.id}`;
@@ -107,17 +127,24 @@ function branch(block) {
   });
 }
 
-function edit() {
+function edit(preset) {
   const paused = state.status === "paused";
   hand.open({
     title: "Put a hand in",
     where: paused ? `It waits before block ${state.blocks}; the edit is in force from there on.` : "The edit goes in at the next barrier.",
     button: "Put it in",
     blocks: state.blocks,
+    preset,
     work: async (text) => {
       await act(id, "interventions", { interventions: [text] });
     },
   });
+}
+
+// A node or a note was chosen: edit this run while it writes, branch from it afterwards.
+function handOn(preset) {
+  if (!ENDED.includes(state.status)) edit(preset);
+  else branch(preset.block === undefined ? 0 : preset.block + 1, preset);
 }
 
 function ledger(done) {
@@ -127,6 +154,7 @@ function ledger(done) {
   const rows = [
     ["reading order", done.documents[0].lane_at_position.map((lane) => `lane ${lane}`).join(" → ")],
     ["depth", `${cost.rounds} rounds for ${cost.tokens} tokens (${lengths.join(" + ")}), span reduction ${cost.span_reductions[0].toFixed(2)}`],
+    ...(state.drafts ? [["drafts", `${state.drafts} tokens were guessed rightly and cost no round of their own`]] : []),
     ["between lanes", `${notes} notes, ${notes * Number(run.dataset.bits)} bits`],
     ["arithmetic", `${(cost.weights_read_per_round / 1e6).toFixed(1)} M weights read, ${(cost.multiply_adds_per_round / 1e6).toFixed(1)} M multiply-adds a round`],
     ["memory", `shared prompt cache ${(cost.shared_cache_bytes / 1e6).toFixed(1)} MB, private ${(cost.private_cache_bytes / 1e6).toFixed(1)} MB`],
@@ -178,6 +206,7 @@ function take(event) {
       state.began ??= performance.now();
       state.rounds = event.index + 1;
       state.tokens += event.lanes.length;
+      state.drafts += event.lanes.length - new Set(event.lanes.map((taken) => taken.lane)).size;
       for (const taken of event.lanes) columns.write(taken.lane, taken.text);
       count();
       break;
@@ -217,11 +246,18 @@ $("pause").addEventListener("click", () =>
 $("resume").addEventListener("click", () => tried(() => act(id, "resume")));
 $("step").addEventListener("click", () => tried(() => act(id, "resume?until_barrier=true")));
 $("stop").addEventListener("click", () => tried(() => act(id, "cancel")));
-$("edit").addEventListener("click", edit);
+$("edit").addEventListener("click", () => edit());
+$("replay").addEventListener("click", () =>
+  tried(async () => {
+    const made = await act(id, "replay");
+    location.href = `/beside/${id}/${made.id}`;
+  }),
+);
 $("restart").addEventListener("click", () => branch(0));
 
 const KEYS = { p: "pause", g: "resume", s: "step", e: "edit", x: "stop" };
 document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape") found.show(null);
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select, dialog")) return;
   const button = KEYS[event.key] && $(KEYS[event.key]);
   if (button && !button.hidden) button.click();

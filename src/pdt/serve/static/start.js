@@ -1,5 +1,5 @@
 // The empty sheet: a source, a request, and off it goes.
-import { create, example, Refused } from "./api.js";
+import { create, example, Refused, show } from "./api.js";
 
 const form = document.getElementById("ask");
 const refused = document.getElementById("refused");
@@ -27,7 +27,7 @@ form.addEventListener("submit", (event) => {
   event.preventDefault();
   tried(form.querySelector("[type=submit]"), async () => {
     const settings = {};
-    for (const name of ["max_tokens", "temperature", "seed"]) {
+    for (const name of ["max_tokens", "temperature", "seed", "drafts"]) {
       const value = form.elements[name].value;
       if (value !== "") settings[name] = Number(value);
     }
@@ -44,13 +44,30 @@ form.addEventListener("submit", (event) => {
 document.getElementById("example").addEventListener("click", (event) =>
   tried(event.currentTarget, async () => {
     const drawn = await example();
-    source.value = drawn.source;
-    form.elements.request.value = drawn.request;
-    form.elements.max_tokens.value = drawn.max_tokens;
-    form.elements.temperature.value = 0.3;
-    form.elements.seed.value = drawn.number;
+    fill(drawn.source, drawn.request, drawn.settings);
   }),
 );
+
+function fill(text, request, settings) {
+  source.value = text;
+  form.elements.request.value = request;
+  for (const [name, value] of Object.entries(settings))
+    if (form.elements[name]) form.elements[name].value = value;
+  count();
+}
+
+function count() {
+  const words = source.value.match(/\S+/g)?.length ?? 0;
+  document.getElementById("counted").textContent = words ? `${words} words` : "\u00a0";
+}
+source.addEventListener("input", count);
+
+// "Ask again": a run's source, request and settings, to be changed.
+const from = new URLSearchParams(location.search).get("from");
+if (from)
+  show(from)
+    .then((run) => fill(run.source, run.request, run.settings))
+    .catch((error) => say(error.message));
 
 // Headings, paragraphs and list items of a page; it is parsed and never shown or run.
 function proseOf(page) {
@@ -79,4 +96,5 @@ source.addEventListener("drop", async (event) => {
   if (text.includes("\u0000") || text.includes("\ufffd")) return say(`${file.name} is not a UTF-8 text.`);
   say(null);
   source.value = /\.html?$/i.test(file.name) ? proseOf(text) : text;
+  count();
 });
