@@ -76,6 +76,13 @@ def run_on_ray(build: Build, workers: int) -> None:
 def joined_to_ray() -> Iterator[Any]:
     """datatrove's executors, joined to the cluster of RAY_ADDRESS or of this machine."""
     executors = _datatrove()
+    with ray_cluster():
+        yield executors
+
+
+@contextmanager
+def ray_cluster() -> Iterator[Any]:
+    """Ray itself, joined to the cluster of RAY_ADDRESS or of this machine."""
     try:
         import ray
     except ImportError as error:
@@ -91,7 +98,7 @@ def joined_to_ray() -> Iterator[Any]:
             "RAY_ADDRESS."
         ) from error
     try:
-        yield executors
+        yield ray
     finally:
         ray.shutdown()
 
