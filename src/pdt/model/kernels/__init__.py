@@ -12,9 +12,8 @@ from pdt.model.blocks import BLOCK, Packed, expand_in_torch
 from pdt.model.kernels.build import library
 
 FEW_ROWS = 16
-_ROUNDED = 40
-"""Bytes of `rounded` in blocks.h: 32 activations in eight bits, their scale, an eighth of their
-sum."""
+_ROUNDED = 44
+"""Bytes of `rounded` in blocks.h: 32 activations in eight bits, their scale, two sums of them."""
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:

@@ -13,7 +13,7 @@ static void some_rows(const linear *m, const worker *t, const float *x, float *y
     const char *w = (const char *)m->weight + g * m->outs * row_bytes(m->kind, m->ins);
     y += row * m->outs;
     if (m->kind)
-        few_rows_of_blocks(m->kind, (const uint8_t *)w, t->rounded + row * blocks_of(m->ins), y, end - row, from,
+        rows_of_blocks(m->kind, (const uint8_t *)w, t->rounded + row * blocks_of(m->ins), y, end - row, from,
                            to, m->outs, m->ins);
     else few_rows((const float *)w, x + row * m->ins, y, end - row, from, to, m->outs, m->ins);
 }
@@ -23,7 +23,7 @@ static void some_rows(const linear *m, const worker *t, const float *x, float *y
 #define SHARE(m, x, narrowed, y, AFTER)                                                              \
     do {                                                                                             \
         long groups_ = (m).groups == 1 ? 1 : c->writing, all_ = groups_ * (m).outs;                  \
-        long at_ = all_ * t->me / t->team, stop_ = all_ * (t->me + 1) / t->team;                     \
+        long at_ = share_of(all_, t->me, t->team), stop_ = share_of(all_, t->me + 1, t->team);                     \
         if ((m).kind) round_rows(x, t->rounded, c->rows, (m).ins);                                   \
         while (at_ < stop_) {                                                                        \
             long i_ = at_ / (m).outs, from = at_ - i_ * (m).outs;                                    \

@@ -1,6 +1,11 @@
 /* Products of a few rows with a large weight, each weight read once for all rows. */
 #include <omp.h>
 
+/* Where thread `me` of a team begins its share of so many outputs: at a multiple of 16, so that no vector is cut. */
+static inline long share_of(long outputs, long me, long team) {
+    return me == team ? outputs : outputs * me / team & ~15L;
+}
+
 /* OT weight rows times R activation rows; OT * R sums stay in registers, and while they are formed the
  * next tile's rows, which follow in memory, are on their way. */
 #define TILE(R, OT)                                                                                  \
@@ -70,7 +75,7 @@ void pdt_rows_linear(const float *weight, const float *x, float *y, long groups,
 #pragma omp parallel num_threads(threads) if (threads > 1)
     {
         long me = omp_get_thread_num(), team = omp_get_num_threads();
-        long at = all * me / team, stop = all * (me + 1) / team;
+        long at = share_of(all, me, team), stop = share_of(all, me + 1, team);
         while (at < stop) {
             long g = at / outs, o = at - g * outs;
             long end = o + (stop - at) < outs ? o + (stop - at) : outs;
