@@ -22,6 +22,7 @@ from pdt.bench.timing import Timing
 from pdt.cli import app
 from pdt.config import load_config
 from pdt.model.build import random_model
+from pdt.model.census import FP32, kv_bytes
 from pdt.model.packing import quantise
 
 LANES = f"packed, {LOW_RANK}, 4 bits"
@@ -56,9 +57,24 @@ def test_every_side_stands_in_the_picture() -> None:
 
 def test_bytes_of_a_round_are_those_of_the_weights_it_reads() -> None:
     model = random_model(load_config("tiny"))
-    whole, with_context = bytes_a_round(model, 0), bytes_a_round(model, 10)
-    assert with_context > whole
-    assert bytes_a_round(quantise(model, 8), 0) < whole / 2
+    whole = bytes_a_round(model, 0, 0)
+    lanes, fork = model.config.lanes.count, model.config.lanes.fork_layer
+    layers, each = model.config.trunk.shape.layers, kv_bytes(model.config, FP32)
+    # Below the fork the prompt is read once for all lanes; what they write, once for each.
+    assert bytes_a_round(model, 10, 0) - whole == 10 * each * (fork + lanes * (layers - fork))
+    assert bytes_a_round(model, 0, 10) - whole == 10 * each * lanes * layers
+    assert bytes_a_round(quantise(model, 8), 0, 0) < whole / 2
+
+
+def test_changes_of_low_rank_beside_blocks_are_read_by_half() -> None:
+    def both(rank: int) -> tuple[int, int]:
+        model = random_model(
+            load_config("tiny", overrides=["lanes.bank=low_rank", f"lanes.rank={rank}"])
+        )
+        return bytes_a_round(model, 0, 0), bytes_a_round(quantise(model, 8), 0, 0)
+
+    (floats, blocks), (more_floats, more_blocks) = both(2), both(4)
+    assert more_floats - floats == 2 * (more_blocks - blocks)
 
 
 def test_sides_of_every_bank_and_number_run_and_what_is_not_there_is_said() -> None:

@@ -25,7 +25,7 @@ from pdt.generation.settings import GenerationSettings
 from pdt.generation.timing import TimedAnswer, time_answer
 from pdt.model.build import from_trunk, random_model
 from pdt.model.census import FP32, kv_bytes
-from pdt.model.packing import quantise
+from pdt.model.packing import CHANGES, changes, is_packed, quantise
 from pdt.model.weights import open_weights
 
 if TYPE_CHECKING:
@@ -177,8 +177,10 @@ def _met(reached: bool) -> str:
     return "met" if reached else "missed"
 
 
-def bytes_a_round(model: "ParallelDecoder", context: int) -> int:
-    """What a packed round must read: every weight on its way once, and each lane's context."""
+def bytes_a_round(model: "ParallelDecoder", prompt: int, written: int) -> int:
+    """What a packed round must read: every weight on its way once, changes of low rank beside
+    blocks in half precision, and keys and values of the prompt (below the fork once for all lanes)
+    and of what each lane has written."""
     config, shape = model.config, model.config.trunk.shape
     read: list[nn.Module | None] = [model.trunk.layers, model.trunk.upper, model.trunk.norm]
     read.append(model.trunk.embed_tokens if model.trunk.lm_head is None else model.trunk.lm_head)
@@ -191,7 +193,15 @@ def bytes_a_round(model: "ParallelDecoder", context: int) -> int:
         if module is not None
         for value in module.state_dict().values()
     )
-    return weights + config.lanes.count * shape.layers * context * kv_bytes(config, FP32)
+    if is_packed(model):
+        floats = (value for layer in model.lane_layers for value in changes(layer))
+        weights -= sum(
+            value.numel() * (value.element_size() - CHANGES.itemsize) for value in floats
+        )
+    lanes, upper = config.lanes.count, len(model.lane_layers)
+    cached = (shape.layers - upper) * (prompt + lanes * written)
+    cached += upper * (config.prompt_lanes * prompt + lanes * written)
+    return weights + cached * kv_bytes(config, FP32)
 
 
 def _model(
@@ -215,7 +225,7 @@ def _packed(
     return Side(
         name,
         lambda: answers.append(time_answer(model, tokens, settings, clock=clock)),
-        bytes_a_round(model, len(tokens) + lane_tokens // 2),
+        bytes_a_round(model, len(tokens), lane_tokens // 2),
         lane_tokens - 1,  # the first token comes from the prompt's states
         lambda: sum(answers[-1].round_seconds[1:]),
     )
@@ -223,7 +233,7 @@ def _packed(
 
 def _serial(model: "ParallelDecoder", tokens: list[int], lane_tokens: int) -> Side:
     settings = GenerationSettings(max_tokens=lane_tokens, stop_at_eos=False)
-    size = bytes_a_round(model, len(tokens) + lane_tokens // 2)
+    size = bytes_a_round(model, len(tokens), lane_tokens // 2)
     lanes = model.config.lanes.count
     run = lambda: write_serially(model, tokens, settings)  # noqa: E731
     return Side(SERIAL, run, size, lanes * (lane_tokens - 1))

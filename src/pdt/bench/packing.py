@@ -89,7 +89,7 @@ def _compare(
         same.append((ours.argmax(-1) == theirs.argmax(-1)).float())
     return PackingResult(
         numbers=numbers,
-        megabytes=bytes_a_round(model, 0) / 1e6,
+        megabytes=bytes_a_round(model, 0, 0) / 1e6,
         tokens=len(ids),
         perplexity=math.exp(float(torch.cat(losses).mean())),
         mean_difference=float(torch.cat(differences).mean()),

@@ -2,8 +2,8 @@
 stored.
 
 Packed are the weights that a round reads: the trunk's projections, embedding and head, whole banks,
-and the query and output maps of Plan-KV and SNC. Norms, biases, changes of low rank, the planner
-and what runs at barriers stay floats.
+and the query and output maps of Plan-KV and SNC. Changes of low rank are rounded to half precision,
+as the compiled round reads them. Norms, biases, the planner and what runs at barriers stay floats.
 
 Not in the paper, whose weights are whole (§3.3).
 """
@@ -17,10 +17,12 @@ from torch import Tensor, nn
 from pdt.model.blocks import BY_BITS, Packed, kind_of, pack
 from pdt.model.build import hf_name
 from pdt.model.layer import DecoderLayer, stand_on
-from pdt.model.linear import Linear, PackedEmbedding, PackedLinear
+from pdt.model.linear import Linear, LowRankLinear, PackedEmbedding, PackedLinear
 from pdt.model.pdt import ParallelDecoder
 from pdt.model.weights import PretrainedWeights
 
+CHANGES = torch.float16
+"""How exactly a change of low rank stands beside a weight of blocks."""
 BLOCKS = ".blocks"
 """How the name of a stored weight in blocks ends, where one of floats ends in `.weight`."""
 
@@ -44,6 +46,8 @@ def quantise(
         assert isinstance(module, Linear | nn.Linear | nn.Embedding)
         _replace(model, name, packed(name, module.weight.data))
     _stand_again(model)
+    for change in changes(model.lanes):
+        change.data = change.data.to(CHANGES).float()
     return model
 
 
@@ -63,6 +67,14 @@ def lay_out_blocks(model: ParallelDecoder, stored: Mapping[str, tuple[int, ...]]
 def packable(model: ParallelDecoder) -> list[str]:
     """The modules whose weights a round reads and blocks may hold, by name."""
     return [name for name, module in model.named_modules() if _is_read(name, module)]
+
+
+def changes(part: nn.Module) -> Iterator[nn.Parameter]:
+    """Both halves of every change of low rank in a part of a model."""
+    for module in part.modules():
+        if isinstance(module, LowRankLinear):
+            yield module.narrow
+            yield module.widen
 
 
 def is_packed(model: nn.Module) -> bool:

@@ -5,10 +5,6 @@
  * of whole numbers are exact, and every way adds the blocks of a row one after another: the ways differ in
  * speed and in no bit. blocks.py says what the rounding costs at most.
  */
-#include <stdint.h>
-
-#define ALWAYS static inline __attribute__((always_inline))
-
 enum { BLOCK = 32, AT_ONCE = 64 }; /* rows that meet a strip of outputs before the next */
 typedef enum { FLOATS, Q8_0, Q4_0, Q4_1 } kind;
 
@@ -24,32 +20,13 @@ typedef struct { /* 32 activations: scale * number */
     int whole;
 } rounded;
 
-ALWAYS float half_at(const uint8_t *p) {
-    uint16_t h;
-    memcpy(&h, p, 2);
-#if defined(__F16C__)
-    return _cvtsh_ss(h);
-#else
-    uint32_t sign = (uint32_t)(h & 0x8000) << 16, rest = h & 0x7fff, bits;
-    if (rest >= 0x7c00) bits = sign | 0x7f800000 | (rest & 0x3ff) << 13; /* infinite or none */
-    else if (rest >= 0x400) bits = sign | ((rest << 13) + 0x38000000);
-    else { /* below the smallest normal half: exact in fp32 */
-        float small = rest * 0x1p-24f;
-        return sign ? -small : small;
-    }
-    float value;
-    memcpy(&value, &bits, 4);
-    return value;
-#endif
-}
+typedef int8_t bytes8 __attribute__((vector_size(8), aligned(1), may_alias));
 
 /* One block of activations; a vector at a time, as every product begins with it. */
 static void round_block(const float *x, rounded *out) {
     lanes8 top = {0};
     for (int j = 0; j < BLOCK; j += 8) {
-        lanes8 size = (lanes8)((ints8)LOAD(x + j) & 0x7fffffff);
-        ints8 more = size > top;
-        top = (lanes8)(((ints8)size & more) | ((ints8)top & ~more));
+        top = larger8((lanes8)((ints8)LOAD(x + j) & 0x7fffffff), top);
     }
     float most = 0;
     for (int l = 0; l < 8; l++) most = top[l] > most ? top[l] : most;
@@ -58,7 +35,7 @@ static void round_block(const float *x, rounded *out) {
     for (int j = 0; j < BLOCK; j += 8) {
         lanes8 nearest = (LOAD(x + j) * inverse + 12582912.0f) - 12582912.0f; /* 1.5 * 2^23: to a whole number */
         ints8 number = __builtin_convertvector(nearest, ints8);
-        for (int l = 0; l < 8; l++) out->number[j + l] = (int8_t)number[l];
+        *(bytes8 *)(out->number + j) = __builtin_convertvector(number, bytes8);
         whole += number;
     }
     out->scale = most / 127.0f;
@@ -81,14 +58,6 @@ static void round_rows(const float *x, rounded *out, long rows, long ins) {
 /* Outputs o to end of one weight for all rows: y[r][o]. */
 typedef void product_of_blocks(kind k, const uint8_t *w, const rounded *x, float *y, long rows, long o, long end,
                                long outs, long ins);
-
-ALWAYS float fused(float a, float b, float c) {
-#if defined(__FMA__)
-    return __builtin_fmaf(a, b, c);
-#else
-    return a * b + c;
-#endif
-}
 
 /* ---- plain C ---- */
 

@@ -19,6 +19,7 @@
 #include "structs.h"
 #include "team.h"
 #include "norms.h"
+#include "change.h"
 #include "linear.h"
 #include "attention.h"
 #include "reads.h"
@@ -35,6 +36,7 @@ static void run_layer(const round_of *c, const layer *l, const worker *t, float 
         narrow_rows(c, &l->v, t, t->normed, third);
         meet(t);
     }
+    take_rows(c, t, t->normed, D, l->q.kind | l->k.kind | l->v.kind);
     SHARE(l->q, t->normed, f, a, add_bias(a + row * l->q.outs, bias, from, to));
     SHARE(l->k, t->normed, second, b, add_bias(b + row * l->k.outs, bias, from, to));
     SHARE(l->v, t->normed, third, d, add_bias(d + row * l->v.outs, bias, from, to));
@@ -45,6 +47,7 @@ static void run_layer(const round_of *c, const layer *l, const worker *t, float 
         narrow_rows(c, &l->o, t, e, f);
         meet(t);
     }
+    take_rows(c, t, e, l->o.ins, l->o.kind);
     SHARE(l->o, e, f, a, add_residual(c->h + row * D, a + row * D, bias, 1.0f, from, to));
     meet(t);
     norm_rows(c, l, l->post_norm, t->normed);
@@ -53,6 +56,7 @@ static void run_layer(const round_of *c, const layer *l, const worker *t, float 
         narrow_rows(c, &l->gate, t, t->normed, second);
         meet(t);
     }
+    take_rows(c, t, t->normed, D, l->up.kind | l->gate.kind);
     SHARE(l->up, t->normed, f, b, (void)bias);
     SHARE(l->gate, t->normed, second, a, ((void)bias, swiglu(a + row * FF, b + row * FF, from, to)));
     meet(t);
@@ -60,6 +64,7 @@ static void run_layer(const round_of *c, const layer *l, const worker *t, float 
         narrow_rows(c, &l->down, t, a, f);
         meet(t);
     }
+    take_rows(c, t, a, FF, l->down.kind);
     SHARE(l->down, a, f, d, add_residual(c->h + row * D, d + row * D, bias, 1.0f, from, to));
     meet(t);
     for (memory_kind kind = PLAN; kind <= NOTES; kind++) add_read(c, l, kind, t, a, b);
@@ -68,7 +73,7 @@ static void run_layer(const round_of *c, const layer *l, const worker *t, float 
 /* Floats of scratch for one thread: rows in blocks, normed rows, scores. */
 static long of_a_thread(const round_of *c) {
     long blocks = c->rows * blocks_of(c->widest);
-    return blocks * (long)(sizeof(rounded) / sizeof(float)) + c->rows * c->width + c->longest + 16;
+    return blocks * (long)(sizeof(rounded) / sizeof(float)) + c->rows * c->width + score_room(c);
 }
 
 /* Floats of scratch for a round: those buffers, then what each thread has for itself. */

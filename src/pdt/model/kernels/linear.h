@@ -1,12 +1,5 @@
 /* A linear map of all rows, shared between the threads, and what is done to its outputs while they are at hand. */
 
-/* Add a lane's change to outputs of a row, from what `narrow_rows` has left of the row. */
-static void add_change(const round_of *c, const linear *m, const float *narrowed, float *y, long row,
-                       long from, long to) {
-    const float *widen = m->widen + c->row[row].lane * m->outs * m->rank, *n = narrowed + row * m->rank;
-    for (long o = from; o < to; o++) y[row * m->outs + o] += dot(widen + o * m->rank, n, m->rank);
-}
-
 /* Outputs of one group for its rows, `row` to `end`, whatever the weight is made of. */
 static void some_rows(const linear *m, const worker *t, const float *x, float *y, long row, long end, long g,
                       long from, long to) {
@@ -18,13 +11,17 @@ static void some_rows(const linear *m, const worker *t, const float *x, float *y
     else few_rows((const float *)w, x + row * m->ins, y, end - row, from, to, m->outs, m->ins);
 }
 
-/* This thread's share of a product: runs AFTER for each row and run of outputs it has computed. A weight that
+/* Make rows ready for products with weights of blocks, if one of them is: every thread rounds all for itself. */
+static void take_rows(const round_of *c, const worker *t, const float *x, long ins, long of_blocks) {
+    if (of_blocks) round_rows(x, t->rounded, c->rows, ins);
+}
+
+/* This thread's share of a product of rows taken before: runs AFTER for each row and run of outputs it has computed. A weight that
  * belongs to a lane is read only where the lane has rows. */
 #define SHARE(m, x, narrowed, y, AFTER)                                                              \
     do {                                                                                             \
         long groups_ = (m).groups == 1 ? 1 : c->writing, all_ = groups_ * (m).outs;                  \
         long at_ = share_of(all_, t->me, t->team), stop_ = share_of(all_, t->me + 1, t->team);                     \
-        if ((m).kind) round_rows(x, t->rounded, c->rows, (m).ins);                                   \
         while (at_ < stop_) {                                                                        \
             long i_ = at_ / (m).outs, from = at_ - i_ * (m).outs;                                    \
             long to = from + (stop_ - at_) < (m).outs ? from + (stop_ - at_) : (m).outs;             \
@@ -40,12 +37,6 @@ static void some_rows(const linear *m, const worker *t, const float *x, float *y
             at_ += to - from;                                                                        \
         }                                                                                            \
     } while (0)
-
-/* This thread's share of every row times its lane's narrow matrix: the first half of a change. */
-static void narrow_rows(const round_of *c, const linear *m, const worker *t, const float *x, float *out) {
-    linear narrow = {m->narrow, 0, 0, 0, m->rank, m->ins, c->lanes, 0, FLOATS};
-    SHARE(narrow, x, 0, out, (void)bias);
-}
 
 static void add_bias(float *y, const float *bias, long from, long to) {
     if (bias)

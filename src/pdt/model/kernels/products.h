@@ -29,7 +29,7 @@ static inline long share_of(long outputs, long me, long team) {
             totals(sums, &sum[0][r], R, OT);                                                         \
             for (int t = 0; t < OT; t++) {                                                           \
                 for (long j = i; j < ins; j++)                                                       \
-                    sums[t] = __builtin_fmaf(w[t * ins + j], x[r * ins + j], sums[t]);               \
+                    sums[t] = fused(w[t * ins + j], x[r * ins + j], sums[t]);               \
                 y[r * outs + t] = sums[t];                                                           \
             }                                                                                        \
         }                                                                                            \

@@ -37,11 +37,13 @@ static void add_read(const round_of *c, const layer *l, memory_kind kind, const 
     long rows = c->rows, D = c->width, A = m->q.outs, items = rows * m->heads, slots = 0;
     for (long d = 0; d < c->documents; d++) slots += l->held[d]->read[kind].slots;
     if (!slots) return;
+    take_rows(c, t, c->h, D, m->q.kind);
     SHARE(m->q, c->h, 0, a, add_bias(a + row * A, bias, from, to));
     meet(t);
     for (long i = items * t->me / t->team; i < items * (t->me + 1) / t->team; i++)
         read_head(c, l, kind, t, a, b, i);
     meet(t);
+    take_rows(c, t, b, A, m->o.kind);
     SHARE(m->o, b, 0, a,
           add_residual(c->h + row * D, a + row * D, bias, opened(c, l, kind, row), from, to));
     meet(t);

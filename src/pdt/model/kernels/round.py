@@ -88,8 +88,11 @@ class CompiledLayers:
         if isinstance(module, LowRankLinear):
             linear = self._linear(module.base)
             lanes = self.model.config.lanes.count  # a change that all lanes share is read K times
-            narrow, widen = (m.expand(lanes, *m.shape[-2:]) for m in (module.narrow, module.widen))
-            linear.narrow, linear.widen = self._pointer(narrow), self._pointer(widen)
+            narrow, widen = (
+                m.expand(lanes, *m.shape[-2:]) for m in (module.narrow, module.widen.mT)
+            )
+            dtype = torch.float16 if linear.kind else torch.float32  # as change.h finds them
+            linear.narrow, linear.widen = (self._pointer(m.to(dtype)) for m in (narrow, widen))
             linear.rank = narrow.shape[1]
             return linear
         weight, bias = module.weight, module.bias

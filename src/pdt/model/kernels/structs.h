@@ -3,7 +3,8 @@
 typedef struct {
     const void *weight;          /* [groups][outs] rows of floats or of blocks, as `kind` says */
     const float *bias;           /* [groups][outs] or NULL */
-    const float *narrow, *widen; /* a lane's change, with a rank: [K][rank][ins], [K][outs][rank] */
+    const void *narrow, *widen;  /* a lane's change, with a rank: [K][rank][ins], [K][rank][outs], of halves
+                                    where the weight is of blocks */
     long outs, ins, groups, rank; /* groups 1: one weight for all lanes; K: each lane its own */
     long kind;
 } linear;
