@@ -335,6 +335,7 @@ def start(
     `read` is what `read_prompt` gave for these very prompts, to share it between generations.
     """
     settings = settings or GenerationSettings()
+    edits = fitted_to(interventions, model)
     _check_lengths(model, prompts, settings)
     eos = (tokenizer.eos_id,) if tokenizer is not None and settings.stop_at_eos else ()
     lanes = model.config.lanes.count
@@ -358,7 +359,7 @@ def start(
         settings=settings,
         prompts=[list(prompt) for prompt in prompts],
         writers=writers,
-        interventions=fitted_to(interventions, model),
+        interventions=edits,
         plans=None if plans is None else plans.to(model.device),
         planned=plans is None,
         ledger=Ledger(first_token_seconds=[[0.0] * lanes for _ in prompts]),
