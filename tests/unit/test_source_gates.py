@@ -8,10 +8,11 @@ import pytest
 
 from pdt.config import load_config
 from pdt.sources.bundle import describe_bundle, write_bundle
-from pdt.sources.reading import read_source
+from pdt.sources.harvest import Harvest, by_revision
+from pdt.sources.reading import bundle_directories, read_source
 from pdt.sources.source_gates import ROWS, judge_source
 from pdt.sources.splits import seal_splits
-from pdt.sources.verdict import SourceVerdict
+from pdt.sources.verdict import RejectedSource, SourceVerdict
 from pdt.sources.wikimedia import FILE_NAMES, HttpAnswer, assemble
 from pdt.tokenizer import load_tokenizer
 from tests.support.parsoid_samples import LIMITS, as_json, mark, note, notes, page, section, sha1_of
@@ -193,6 +194,37 @@ def test_a_review_of_another_revision_does_not_count(tmp_path: Path) -> None:
     assert "topic" in failed(
         judge_source(read_source(directory, LIMITS), other, ledger, CONFIG, tokenizer)
     )
+
+
+def test_a_page_that_cannot_be_read_or_judged_ends_no_run(tmp_path: Path) -> None:
+    class Tripping:
+        """A tokenizer that fails on one word, as our own code might on some page."""
+
+        def __init__(self) -> None:
+            self.good = load_tokenizer(CONFIG.records.tokenizer)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.good, name)
+
+        def encode(self, text: str) -> Any:
+            if "Zyx" in text:
+                raise IndexError("list index out of range")
+            return self.good.encode(text)
+
+    whole, material = bundle_at(tmp_path, article())
+    tripping, _ = bundle_at(tmp_path, article().replace(b"Vell", b"Zyx"))
+    cut, _ = bundle_at(tmp_path, article(extra=REDIRECT))
+    next(cut.glob("*.html*")).write_bytes(b"<p>")
+    who = candidate_of(material)
+    ledger = seal_splits([who], CONFIG.sources.splits)
+    tokenizer: Any = Tripping()
+    harvest = Harvest(by_revision([who]), ledger, CONFIG, tokenizer)
+    found = dict(zip(bundle_directories(tmp_path), harvest.judge_all(tmp_path), strict=True))
+    judged, one, other = found[whole], found[tripping], found[cut]
+    assert len(found) == 3 and judged.verdict is not None
+    assert isinstance(one, RejectedSource) and isinstance(other, RejectedSource)
+    assert "please report it: IndexError" in one.reasons[0]
+    assert other.reasons[0].startswith("unreadable: ")
 
 
 def test_reference_records_of_another_rule_are_refused(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from pdt.contract import parse_contract
 from pdt.errors import CorruptFile, PdtError
 from pdt.provenance import check_manifest, write_manifest
 from pdt.sources.candidates import Candidate
-from pdt.sources.reading import bundle_directories, read_source
+from pdt.sources.reading import SourceReading, bundle_directories, read_source
 from pdt.sources.source_gates import judge_source
 from pdt.sources.splits import SplitLedger, write_ledger
 from pdt.sources.verdict import AcceptedSource, RejectedSource
@@ -37,12 +37,14 @@ class Harvest:
     def judge_bundle(self, directory: Path) -> Judgement:
         """One bundle; what cannot be read is rejected with that as its reason."""
         try:
-            reading = read_source(directory, self.config.sources.html)
+            return self._judged(read_source(directory, self.config.sources.html))
         except PdtError as error:
             return _unreadable(directory, f"unreadable: {error}")
         except Exception as error:  # a page that our own code trips over must not end the run
             trouble = f"{type(error).__name__}: {error}"
             return _unreadable(directory, f"unreadable, please report it: {trouble}")
+
+    def _judged(self, reading: SourceReading) -> Judgement:
         bundle = reading.bundle
         candidate = self.candidates.get((bundle.project, bundle.revision_id))
         if candidate is not None and candidate.page_id != bundle.page_id:
