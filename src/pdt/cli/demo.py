@@ -72,12 +72,13 @@ def demo() -> None:
     print_ledger(first, console)
     console.rule()
     console.print(
-        "Your own text, with real pretrained weights that are not trained for lanes yet:  "
-        "make weights\n"
+        "Your own text, with real pretrained weights that are not trained for lanes yet:\n"
+        "  make weights\n"
         "  .venv/bin/pdt model init .cache/SmolLM2-135M-Instruct.Q4_1.gguf "
         "--preset smollm2-135m --out runs/smollm2\n"
         '  .venv/bin/pdt generate docs/glossary.md --request "Explain these words." '
-        "--model runs/smollm2 --max-tokens 128"
+        "--model runs/smollm2 --max-tokens 128",
+        soft_wrap=True,  # lines to copy
     )
 
 
