@@ -15,8 +15,10 @@ if TYPE_CHECKING:
         CloseNoteGate,
         DropNode,
         ExchangeNotes,
+        ExchangeProducers,
         Intervention,
         MutateCode,
+        RemoveNote,
         RemoveNotes,
         ReplaceNode,
         ScrambleNotes,
@@ -37,12 +39,14 @@ __all__ = [
     "CloseNoteGate",
     "DropNode",
     "ExchangeNotes",
+    "ExchangeProducers",
     "GenerationSettings",
     "Intervention",
     "MutateCode",
     "ParallelDecoder",
     "PdtConfig",
     "PdtError",
+    "RemoveNote",
     "RemoveNotes",
     "ReplaceNode",
     "ScrambleNotes",
@@ -59,8 +63,8 @@ __all__ = [
 
 _INTERVENTIONS = (
     "Intervention", "parse_intervention", "BlockReader", "CloseNoteGate", "DropNode",
-    "ExchangeNotes", "MutateCode", "RemoveNotes", "ReplaceNode", "ScrambleNotes", "SwapPlans",
-    "ZeroPlan",
+    "ExchangeNotes", "ExchangeProducers", "MutateCode", "RemoveNote", "RemoveNotes", "ReplaceNode",
+    "ScrambleNotes", "SwapPlans", "ZeroPlan",
 )  # fmt: skip
 _LAZY = {
     "PdtConfig": "pdt.config",

@@ -13,6 +13,7 @@ from pdt.chronicle.meter import Meter
 from pdt.errors import UsageError
 from pdt.generation.card import card_of, remark
 from pdt.generation.events import Done, FinishReason, Section
+from pdt.generation.interventions import INTERVENTION_FORMS
 from pdt.generation.trouble import trouble_of
 from pdt.terms import Split
 from tests.conftest import open_model
@@ -41,6 +42,19 @@ def test_everything_exported_says_what_it_is() -> None:
 
 def test_what_is_exported_is_listed_where_a_shell_completes_names() -> None:
     assert set(pdt.__all__) <= set(dir(pdt))
+
+
+def test_every_edit_that_the_command_takes_is_a_value_at_the_top() -> None:
+    examples = {
+        "swap-plans:0,1", "zero-plan", "replace-node:0.1=1.0", "drop-node:0.1", "remove-notes",
+        "remove-note:0@1", "mutate-code:0@1", "exchange-notes", "exchange-producers:0,1",
+        "scramble-notes", "close-gate", "block-reader:0",
+    }  # fmt: skip
+    names = {form.split()[0].partition(":")[0].partition("[")[0] for form in INTERVENTION_FORMS}
+    assert {one.partition(":")[0] for one in examples} == names
+    for one in examples:
+        kind = type(pdt.parse_intervention(one))
+        assert getattr(pdt, kind.__name__, None) is kind and kind.__name__ in pdt.__all__
 
 
 @pytest.mark.parametrize("load", [pdt.load_model, pdt.Writer.load])
