@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 
 import pdt
 from pdt.chronicle import Chronicle
@@ -167,6 +168,18 @@ def test_a_model_knows_whether_its_lanes_are_trained_and_on_what() -> None:
     assert remark(nano, tokenizer, known.article.text) is None
     assert "expect noise" in (remark(nano, tokenizer, SOURCE) or "")
     assert "expect noise" in (remark(nano, tokenizer, "Kyoto is a city in Japan. " * 20) or "")
-    untrained = pdt.random_model(pdt.load_config("tiny"))
-    assert not card_of(untrained).lanes_trained and card_of(open_model()).lanes_trained
-    assert "untrained copies" in (remark(untrained, tokenizer, SOURCE) or "")
+    assert card_of(open_model()).lanes_trained
+
+
+@pytest.mark.parametrize(
+    "overrides", [(), ("lanes.shared=true",), ("lanes.bank=low_rank", "lanes.rank=4")]
+)
+def test_lanes_that_nobody_trained_are_said_whatever_bank_they_have(
+    overrides: tuple[str, ...],
+) -> None:
+    model = pdt.random_model(pdt.load_config("tiny", overrides=overrides))
+    assert not card_of(model).lanes_trained
+    assert "untrained copies" in (remark(model, byte_tokenizer(), SOURCE) or "")
+    with torch.no_grad():  # equal lanes that read their plans were trained on one stack
+        model.lane_layers[0].plan_kv.o_proj.weight[0, 0] = 1.0
+    assert card_of(model).lanes_trained

@@ -18,7 +18,7 @@ class Card:
     """Read off a model's configuration and weights."""
 
     lanes_trained: bool
-    """Lanes differ; untrained ones are equal copies of the pretrained layers."""
+    """They differ or read their plans; untrained ones are equal copies of the pretrained layers."""
     corpus: TeacherKind
     """Who taught its documents."""
     source_tokens: Range
@@ -31,7 +31,7 @@ def card_of(model: ParallelDecoder) -> Card:
     """The model's card."""
     records = model.config.records
     return Card(
-        lanes_trained=_lanes_differ(model),
+        lanes_trained=_trained(model),
         corpus=model.config.teacher.kind,
         source_tokens=records.limits.source_tokens,
         prompt_format=records.prompt_format,
@@ -60,9 +60,14 @@ def remark(model: ParallelDecoder, tokenizer: StudentTokenizer, source: str) -> 
     )
 
 
-def _lanes_differ(model: ParallelDecoder) -> bool:
-    if model.config.lanes.count == 1 or model.config.lanes.shared:
-        return True  # nothing to tell them apart by but their plans
+def _trained(model: ParallelDecoder) -> bool:
+    """Untrained, a lane reads nothing of its plan and of its notes, and lanes are equal."""
+    if model.config.lanes.count == 1:
+        return True  # one lane is the decoder that it was made from
     ends = (model.lane_layers[0], model.lane_layers[-1])  # whoever trains, trains them all
+    if any(bool(read.o_proj.weight.any()) for end in ends for read in (end.plan_kv, end.snc)):
+        return True
+    if model.config.lanes.shared:
+        return False
     banks = (bank for layer in ends for bank in layer.decoder.parameters())
     return any(not torch.equal(bank[0], bank[1]) for bank in banks)
