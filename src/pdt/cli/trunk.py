@@ -1,5 +1,6 @@
 """`pdt trunk`: look at a pretrained decoder before splitting it."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -24,6 +25,7 @@ def show(
     shape = open_weights(source, revision).shape
     text = yaml.safe_dump(shape.model_dump(mode="json"), sort_keys=False)
     print(shape.model_dump_json(indent=2) if as_json else text.rstrip())
+    print("This decoder can be split: `pdt model init`.", file=sys.stderr)
 
 
 @app.command("tokenizer")
