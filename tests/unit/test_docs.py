@@ -18,8 +18,11 @@ from tools.passages import (
 )
 
 from pdt.config import load_config
+from pdt.generation.events import FinishReason
 from pdt.generation.interventions import INTERVENTION_FORMS
-from pdt.model.weights import open_weights
+from pdt.generation.writer import Writer
+from pdt.model.build import from_trunk
+from pdt.sources.own_text import own_text
 
 ROOT = generate_docs.ROOT
 PAGES = sorted(
@@ -215,15 +218,21 @@ def test_the_manual_lists_every_intervention_with_its_arguments() -> None:
     assert "\n".join(INTERVENTION_FORMS) in (ROOT / "docs/manual.md").read_text(encoding="utf-8")
 
 
-def test_the_first_source_of_the_manual_fits_the_model_it_is_given_to(smollm2_gguf: Path) -> None:
+def test_the_manuals_first_text_of_real_weights_is_one_that_a_reader_would_keep(
+    smollm2_gguf: Path,
+) -> None:
+    """`make demo` ends with it, too: the first that anybody sees of a decoder of his own."""
     manual = (ROOT / "docs/manual.md").read_text(encoding="utf-8")
-    found = re.search(r'pdt generate (\S+\.md) --request "([^"]+)" --model runs/smollm2', manual)
+    form = r'pdt generate (\S+) --request "([^"]+)" --model runs/smollm2 --max-tokens (\d+)'
+    found = re.search(form, manual)
     assert found is not None
-    own = open_weights(str(smollm2_gguf)).tokenizer()
-    assert own is not None
-    text = f"{(ROOT / found[1]).read_text(encoding='utf-8')}\n\n{found[2]}"
-    room = load_config("smollm2-135m").planner.max_prompt_tokens
-    assert len(own.tokenizer.encode(text).ids) < room - 64  # the chat form takes a few
+    assert all(part in (ROOT / "src/pdt/cli/demo.py").read_text() for part in found.groups())
+    model = from_trunk(smollm2_gguf, config=load_config("smollm2-135m"))
+    source = own_text((ROOT / found[1]).read_text(encoding="utf-8"), Path(found[1]).suffix)
+    done = Writer(model).generate(source, found[2], max_tokens=int(found[3]))
+    assert done.ledger.troubles == [[None] * 3]
+    for section in done.documents[0].sections:
+        assert section.reason is FinishReason.EOS and "Baras" in section.text
 
 
 def test_the_readmes_tree_names_every_package_and_no_other() -> None:

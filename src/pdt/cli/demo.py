@@ -76,8 +76,8 @@ def demo() -> None:
         "  make weights\n"
         "  .venv/bin/pdt model init .cache/SmolLM2-135M-Instruct.Q4_1.gguf "
         "--preset smollm2-135m --out runs/smollm2\n"
-        '  .venv/bin/pdt generate docs/glossary.md --request "Explain these words." '
-        "--model runs/smollm2 --max-tokens 128",
+        "  .venv/bin/pdt generate tests/data/texts/obituary.md "
+        '--request "Who was she? Answer in three sentences." --model runs/smollm2 --max-tokens 128',
         soft_wrap=True,  # lines to copy
     )
 

@@ -234,9 +234,8 @@ def say(generation: "Generation", done: "Done", *, as_json: bool, as_events: boo
 def asides(generation: "Generation", done: "Done") -> list[str]:
     """What is wrong with a lane, and what was asked for and did not happen."""
     said = [f"lane {lane} {what}" for lane, what in enumerate(done.ledger.troubles[0]) if what]
-    bare = [str(k) for row in done.ledger.without_nodes[:1] for k, none in enumerate(row) if none]
-    if bare:
-        said.append(f"planned without a node, and given its likeliest one: lane {', '.join(bare)}")
+    bare = [k for row in done.ledger.without_nodes[:1] for k, none in enumerate(row) if none]
+    said += [f"lane {lane} was planned without a node and has its likeliest one" for lane in bare]
     last = (done.ledger.rounds - 1) // generation.model.config.lanes.block_tokens
     late = sorted({edit.from_block for edit in generation.interventions if edit.from_block > last})
     if late:
