@@ -1,7 +1,9 @@
 """The server as its clients meet it: the official SDK, plain requests, and people who go away."""
 
+import json
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from pdt.generation.trace import load_trace
 from pdt.generation.writer import Writer
 from pdt.serve.engine import Engine
 from pdt.serve.limits import Limits
+from pdt.serve.writing import Status
 from pdt.web.keys import Keys
 from tests.support.commands import run_here
 from tests.support.generations import BLOCK
@@ -349,6 +352,36 @@ def test_who_goes_away_frees_the_rows_and_changes_nobodys_text(
         (done,) = [event for event in kept if event["sse"] == "done"]
         assert done["documents"][0]["text"] == expected.documents[0].text
         wait_until(engine, 0)
+
+
+@pytest.mark.parametrize("waits", [False, True])
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_client_that_goes_away_before_a_byte_came_ends_its_document(
+    writer: Writer, stream: bool, waits: bool
+) -> None:
+    """Also one that waits for the whole answer, and one whose document waits for its turn."""
+    with served(writer, limits=Limits(documents=1), grace=0) as (here, engine):
+        if waits:
+            body = {"source": SOURCE, "request": REQUEST, "pause": True}
+            assert here.ask("POST", PATH, body).status == 201
+        for path, fields in (
+            ("/v1/chat/completions", {"messages": MESSAGES}),
+            ("/v1/completions", {"prompt": f"{SOURCE}\n\n{REQUEST}"}),
+            ("/v1/responses", {"instructions": SOURCE, "input": REQUEST}),
+        ):
+            for _ in range(9):  # a short document may come to its end before its client is gone
+                sent = json.dumps({"model": "tiny", "stream": stream, **fields}).encode()
+                head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(sent)}\r\n"
+                before = len(engine.kept.of(""))
+                with socket.create_connection(("127.0.0.1", here.port)) as gone:
+                    gone.sendall(f"{head}Content-Type: application/json\r\n\r\n".encode() + sent)
+                    while len(engine.kept.of("")) == before:
+                        time.sleep(0.005)
+                wait_until(engine, int(waits))
+                if engine.kept.of("")[0].status is Status.CANCELLED:
+                    break
+            else:
+                raise AssertionError(f"every document of {path} was written for nobody")
 
 
 def test_a_full_queue_says_when_to_come_again_and_a_key_has_its_share(writer: Writer) -> None:

@@ -5,10 +5,11 @@ back counts what it has read.
 """
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 PULSE = 15.0
 """Seconds of silence after which a comment is sent."""
@@ -25,5 +26,19 @@ def event(body: dict[str, Any], name: str | None = None) -> bytes:
     return head + b"data: " + data.encode("utf-8", "replace") + b"\n\n"
 
 
-def stream(chunks: AsyncIterator[bytes]) -> StreamingResponse:
-    return StreamingResponse(chunks, media_type="text/event-stream", headers=HEADERS)
+class Stream(StreamingResponse):
+    """Says when it is over, however it ends: whole, cut off, or before its first event."""
+
+    def __init__(self, chunks: AsyncIterator[bytes], over: Callable[[], None]) -> None:
+        super().__init__(chunks, media_type="text/event-stream", headers=HEADERS)
+        self._over = over
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._over()
+
+
+def stream(chunks: AsyncIterator[bytes], over: Callable[[], None] = lambda: None) -> Stream:
+    return Stream(chunks, over)

@@ -7,11 +7,11 @@ from dataclasses import replace
 from fastapi import Request
 
 from pdt.generation.writer import Writer
+from pdt.serve import sse
 from pdt.serve.engine import Engine
 from pdt.serve.places import RETRY
 from pdt.serve.prepare import begin, check_asked, room_for, source_as_read
-from pdt.serve.sse import PULSE
-from pdt.serve.writing import Asked, Event, Writing
+from pdt.serve.writing import Asked, Writing
 from pdt.web.refusals import Refusal
 
 
@@ -79,25 +79,31 @@ async def admit(
     return writing
 
 
-async def followed(
-    engine: Engine, writing: Writing, *, tied: bool, start: int = 0
-) -> AsyncIterator[tuple[int, Event] | None]:
-    """The events of a document. A `tied` one ends when its reader goes away."""
-    try:
-        async for entry in writing.log.follow(start, pulse=PULSE):
-            yield entry
-    finally:
-        if tied and not writing.ended:
-            engine.cancel(writing)
+def let_go(engine: Engine, writing: Writing) -> None:
+    """Its client is gone, or has all of it."""
+    if not writing.ended:
+        engine.cancel(writing)
+
+
+def streamed(request: Request, writing: Writing, chunks: AsyncIterator[bytes]) -> sse.Stream:
+    """A stream that its document ends with."""
+    engine = engine_of(request)
+    return sse.stream(chunks, lambda: let_go(engine, writing))
 
 
 async def until_end(request: Request, writing: Writing) -> None:
-    """Wait for the end; a client that has gone away ends it."""
+    """Wait for the end; a client that goes away ends it within a round."""
     engine = engine_of(request)
+
+    async def gone() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+        let_go(engine, writing)
+
+    watching = asyncio.create_task(gone())
     try:
-        async for entry in writing.log.follow(pulse=1.0):
-            if entry is None and await request.is_disconnected():
-                break
+        async for _ in writing.log.follow():
+            pass
     finally:
-        if not writing.ended:
-            engine.cancel(writing)
+        watching.cancel()
+        let_go(engine, writing)

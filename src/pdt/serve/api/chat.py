@@ -9,7 +9,7 @@ from starlette.responses import JSONResponse, Response
 
 from pdt.generation.events import Done, FinishReason, LaneFinished, PlanReady, Round
 from pdt.serve import sse
-from pdt.serve.api.admission import admit, check_model, engine_of, followed, until_end
+from pdt.serve.api.admission import admit, check_model, streamed, until_end
 from pdt.serve.api.answers import as_refusal_of, finish_reason, pdt_object, result_of, usage
 from pdt.serve.api.asking import (
     Message,
@@ -132,8 +132,8 @@ async def _answer(
 ) -> Response:
     if body.stream:
         with_usage = body.stream_options is not None and body.stream_options.include_usage
-        chunks = _pieces(request, writing, shape, body.lanes == "choices", with_usage)
-        return sse.stream(chunks)
+        chunks = _pieces(writing, shape, body.lanes == "choices", with_usage)
+        return streamed(request, writing, chunks)
     await until_end(request, writing)
     (document,) = result_of(writing).documents
     sections = document.sections
@@ -149,14 +149,14 @@ async def _answer(
 
 
 async def _pieces(
-    request: Request, writing: Writing, shape: _Shape, apart: bool, with_usage: bool
+    writing: Writing, shape: _Shape, apart: bool, with_usage: bool
 ) -> AsyncIterator[bytes]:
     """Text as it can be given out; `apart`: one choice a lane, numbered in reading order."""
     orders: list[ReadingOrder] = []
     choice_of: dict[int, int] = {}
     reasons: dict[int, set[FinishReason]] = {}
     yield _sent(shape.piece(writing, 0, "", None, first=True))
-    async for entry in followed(engine_of(request), writing, tied=True):
+    async for entry in writing.log.follow(pulse=sse.PULSE):
         if entry is None:
             yield sse.ALIVE
             continue

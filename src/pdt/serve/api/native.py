@@ -17,7 +17,7 @@ from pdt.generation.interventions import fitted_to
 from pdt.generation.settings import GenerationSettings, settings_from
 from pdt.generation.trace import sealed, trace_of
 from pdt.serve import sse
-from pdt.serve.api.admission import admit, check_model, engine_of, followed, writer_of
+from pdt.serve.api.admission import admit, check_model, engine_of, streamed, writer_of
 from pdt.serve.api.asking import Texts
 from pdt.serve.exports import as_html, as_markdown
 from pdt.serve.plan_passages import nearest_sentences
@@ -80,7 +80,7 @@ async def create(request: Request, body: GenerationAsked) -> Response:
     fill = "max_tokens" not in body.settings
     writing = await admit(request, asked, fill=fill, pause=body.pause)
     if body.stream:
-        return sse.stream(_stream(request, writing, 0, tied=True))
+        return streamed(request, writing, _stream(writing))
     return JSONResponse(writing.as_json(), 201)
 
 
@@ -105,7 +105,7 @@ async def events(
     request: Request, name: str, after: Annotated[int, Query(ge=0, le=10_000_000)] = 0
 ) -> Response:
     """Its events from the first or from where a reader was cut off, as they come, to the end."""
-    return sse.stream(_stream(request, _found(request, name), after, tied=False))
+    return sse.stream(_stream(_found(request, name), after))
 
 
 @router.get("/{name}/plan")
@@ -251,11 +251,9 @@ def _as_file(writing: Writing, ending: str) -> dict[str, str]:
     return {"content-disposition": f'attachment; filename="{writing.id}.{ending}"'}
 
 
-async def _stream(
-    request: Request, writing: Writing, after: int, *, tied: bool
-) -> AsyncIterator[bytes]:
+async def _stream(writing: Writing, after: int = 0) -> AsyncIterator[bytes]:
     """Every event with its number `n`: a reader that was cut off asks for `after=n+1`."""
-    async for entry in followed(engine_of(request), writing, tied=tied, start=after):
+    async for entry in writing.log.follow(after, pulse=sse.PULSE):
         if entry is None:
             yield sse.ALIVE
         else:

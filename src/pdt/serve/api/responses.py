@@ -24,7 +24,7 @@ from pdt.generation.events import (
     as_json,
 )
 from pdt.serve import sse
-from pdt.serve.api.admission import admit, check_model, engine_of, followed, until_end
+from pdt.serve.api.admission import admit, check_model, streamed, until_end
 from pdt.serve.api.answers import as_refusal_of, finish_reason, pdt_object, result_of, usage
 from pdt.serve.api.asking import Message, OpenAIFields, source_and_request, split_request
 from pdt.serve.sections import BREAK, OneSection
@@ -74,7 +74,7 @@ async def responses(request: Request, body: ResponseAsked) -> Response:
     writing = await admit(request, wanted, fixed_order=True, fill=tokens is None)
     answer = _Answer(writing, model, body)
     if body.stream:
-        return sse.stream(_events(request, answer))
+        return streamed(request, writing, _events(answer))
     await until_end(request, writing)
     result_of(writing)
     return JSONResponse(answer.finished())
@@ -179,7 +179,7 @@ def _whole(text: str, rank: int, ranks: int) -> str:
     return text.strip() + (BREAK if rank + 1 < ranks else "")
 
 
-async def _events(request: Request, answer: _Answer) -> AsyncIterator[bytes]:
+async def _events(answer: _Answer) -> AsyncIterator[bytes]:
     """The stream, numbered; it ends with the whole response or with an error."""
     number = 0
     lanes = _Lanes(answer)
@@ -193,7 +193,7 @@ async def _events(request: Request, answer: _Answer) -> AsyncIterator[bytes]:
     yield sent("response.created", response=answer.begun())
     yield sent("response.in_progress", response=answer.begun())
     writing = answer.writing
-    async for entry in followed(engine_of(request), writing, tied=True):
+    async for entry in writing.log.follow(pulse=sse.PULSE):
         if entry is None:
             yield sse.ALIVE
             continue
