@@ -1,6 +1,7 @@
 """The guards, headers and pages that every server of pdt stands behind."""
 
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from pydantic import BaseModel
 
 from pdt.errors import UsageError
 from pdt.web.app import guarded, new_app
+from pdt.web.connections import Connection
 from pdt.web.keys import Keys, read_keys, require_key_for
 from pdt.web.pages import Pages
 from tests.support.web_server import Site, serving
@@ -162,3 +164,46 @@ def test_text_in_a_page_is_escaped_and_a_missing_value_is_an_error(site: Site) -
     assert answer.status == 404 and "<h1>Nothing is here</h1>" in answer.text
     assert site.ask("GET", "/static/shared/tokens.css").status == 200
     assert site.ask("GET", "/static/shared/..%2f..%2fkeys.py").status == 404
+
+
+def half_open(site: Site, sent: bytes) -> socket.socket:
+    connection = socket.create_connection(("127.0.0.1", site.port), timeout=30)
+    connection.sendall(sent)
+    return connection
+
+
+def test_too_many_connections_are_told_when_to_come_again_and_health_still_answers() -> None:
+    with serving(small_app(), connections=3) as site:
+        held = [half_open(site, b"GET /v1/bro") for _ in range(3)]
+        refused = site.ask("GET", "/v1/refused")
+        assert (refused.status, refused.headers["retry-after"]) == (503, "5")
+        assert refused.json["error"]["code"] == "too_many_connections"
+        assert site.ask("GET", "/health").status == 200
+        for one in held:
+            one.close()
+        while (again := site.ask("GET", "/v1/refused")).status == 503:
+            pass
+        assert again.status == 400
+
+
+def test_a_request_that_does_not_come_whole_is_cut_off_and_others_are_answered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Connection, "patience", 0.2)
+    head = b"POST /v1/echo HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    whole = head + b"Content-Length: 11\r\n\r\n" + b'{"words":1}'
+    with serving(small_app(), connections=5) as site:
+        idle = half_open(site, b"")
+        in_head = half_open(site, head[:-9])
+        in_body = half_open(site, whole[:-3])
+        second = half_open(site, whole)
+        assert b" 200 OK" in second.recv(4096)
+        second.sendall(whole[:60])  # kept alive, and half a request again
+        for one in (idle, in_head, in_body, second):
+            rest = one.recv(4096)
+            assert not rest, rest  # closed, and nothing said
+        slow = half_open(site, whole)
+        time.sleep(0.5)
+        slow.sendall(whole)  # what came whole is not cut off, however long ago
+        assert slow.recv(4096).count(b" 200 OK") >= 1
+        assert site.ask("GET", "/health").status == 200

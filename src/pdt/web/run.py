@@ -6,6 +6,7 @@ from types import FrameType
 import uvicorn
 from starlette.types import ASGIApp
 
+from pdt.web.connections import Connection
 from pdt.web.guards import HEADER_BYTES
 
 KEEP_ALIVE = 30
@@ -31,7 +32,7 @@ def server_of(
             app,
             host=host,
             port=port,
-            http="h11",
+            http=Connection,
             ws="none",
             log_level="warning",
             access_log=False,
