@@ -168,6 +168,25 @@ def test_settings_are_honoured_or_refused_by_name(client: openai.OpenAI, writer:
     assert ignored.choices[0].message.content
 
 
+def test_responses_honour_seed_and_stop_and_know_one_name_for_the_number_of_tokens(
+    client: openai.OpenAI, writer: Writer
+) -> None:
+    asked: Any = {
+        "model": "tiny", "instructions": SOURCE, "input": REQUEST, "max_output_tokens": 24,
+        "temperature": 0.8,
+    }  # fmt: skip
+    settings = GenerationSettings(max_tokens=24, temperature=0.8, seed=5)
+    alone = writer.generate(SOURCE, REQUEST, settings).documents[0].text
+    assert client.responses.create(**asked, extra_body={"seed": 5}).output_text == alone
+    word = alone.split()[4]
+    cut = client.responses.create(**asked, extra_body={"seed": 5, "stop": word}).output_text
+    assert word not in cut and alone.startswith(cut.split("\n\n")[0])
+    for extra in ({"max_tokens": 24}, {"logprobs": True}):
+        with pytest.raises(openai.BadRequestError) as caught:
+            client.responses.create(**asked, extra_body=extra)
+        assert caught.value.param in extra
+
+
 @pytest.mark.parametrize(
     ("change", "param"),
     [
@@ -438,8 +457,10 @@ def test_the_server_counts_and_says_whether_it_is_ready(site: tuple[Site, Engine
     assert here.ask("GET", "/ready").json == {"status": "ready"}
     asked = {"source": SOURCE, "request": REQUEST, "settings": {"max_tokens": 2}, "stream": True}
     assert list(lines_of(here, "POST", PATH, asked))
+    assert here.ask("POST", PATH, {}).status == 400
     text = here.ask("GET", "/metrics").text
     assert 'pdt_documents_total{status="done"}' in text
+    assert 'pdt_refused_total{status="400"}' in text
     assert "pdt_first_token_seconds_bucket" in text
 
 

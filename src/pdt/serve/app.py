@@ -13,6 +13,7 @@ from pdt.serve import studio
 from pdt.serve.api import about, chat, native, responses
 from pdt.serve.engine import Engine
 from pdt.serve.limits import Limits
+from pdt.serve.metrics import CountsRefusals
 from pdt.web.app import guarded, new_app
 from pdt.web.keys import Keys
 
@@ -61,4 +62,4 @@ def build(
     behind = guarded(
         app, host=host, keys=keys or Keys([]), body_bytes=limits.body_bytes, origins=origins
     )
-    return behind, engine
+    return CountsRefusals(behind, engine.metrics), engine

@@ -24,6 +24,9 @@ NOT_HONOURED: dict[str, tuple[Any, ...]] = {
     "functions": (None, []),
     "logit_bias": (None, {}),
     "logprobs": (None, False, 0),
+    "max_completion_tokens": (None,),
+    "max_output_tokens": (None,),
+    "max_tokens": (None,),
     "modalities": (None, ["text"]),
     "n": (None, 1),
     "presence_penalty": (None, 0),
@@ -32,7 +35,8 @@ NOT_HONOURED: dict[str, tuple[Any, ...]] = {
     "tools": (None, []),
     "top_logprobs": (None, 0),
 }
-"""Fields by name, with the values under which they ask for nothing."""
+"""Fields by name, with the values under which they ask for nothing. An interface that honours one
+has a field for it; the number of tokens has another name in each."""
 
 
 class PdtFields(Strict):
@@ -77,9 +81,7 @@ class OpenAIFields(BaseModel):
         """Refuse by name what would change the answer and is not honoured."""
         for name, value in (self.model_extra or {}).items():
             if name in NOT_HONOURED and value not in NOT_HONOURED[name]:
-                raise Refusal(
-                    400, f"{name} is not honoured by this server. Leave it out.", param=name
-                )
+                raise Refusal(400, f"{name} is not honoured here. Leave it out.", param=name)
 
     def asked(
         self,

@@ -50,6 +50,9 @@ class ResponseAsked(OpenAIFields):
     """Read as the source where `pdt.source` is not given."""
     max_output_tokens: int | None = Field(None, ge=1)
     """New tokens a lane may write."""
+    seed: int | None = None
+    stop: str | list[str] | None = None
+    """These two are not of OpenAI's responses; whoever sends them means them."""
     metadata: dict[str, str] | None = None
     text: dict[str, Any] | None = None
     background: bool | None = None
@@ -70,7 +73,7 @@ async def responses(request: Request, body: ResponseAsked) -> Response:
         )
     source, asked = _source_and_request(body)
     tokens = body.max_output_tokens
-    wanted = body.asked(source, asked, max_tokens=tokens)
+    wanted = body.asked(source, asked, max_tokens=tokens, seed=body.seed, stop=body.stop)
     writing = await admit(request, wanted, fixed_order=True, fill=tokens is None)
     answer = _Answer(writing, model, body)
     if body.stream:
