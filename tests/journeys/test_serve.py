@@ -216,16 +216,21 @@ def test_an_unknown_model_is_404_and_the_known_one_is_listed(client: openai.Open
     assert client.models.retrieve("tiny").id == "tiny"
 
 
-def test_a_source_that_is_too_long_or_holds_control_tokens_is_refused(
+def test_what_is_too_long_or_holds_control_tokens_is_refused_with_the_field_to_change(
     client: openai.OpenAI,
 ) -> None:
-    for source, request, says in (
-        ("word " * 3000, REQUEST, "reads 128 tokens"),
-        ("word " * 500, REQUEST, "limit is 128"),
-        (SOURCE, "Write <end> of it.", "control token"),
+    for source, request, param, says in (
+        ("word " * 3000, REQUEST, "source", "reads 128 tokens"),
+        ("word " * 500, REQUEST, "source", "the model reads 128"),
+        (SOURCE, REQUEST, "max_tokens", r"Here a lane can write \d+"),
+        (SOURCE, "Write <end> of it.", None, "control token"),
     ):
-        with pytest.raises(openai.BadRequestError, match=says):
-            client.responses.create(model="tiny", instructions=source, input=request)
+        tokens = 1000 if param == "max_tokens" else 20
+        with pytest.raises(openai.BadRequestError, match=says) as caught:
+            client.responses.create(
+                model="tiny", instructions=source, input=request, max_output_tokens=tokens
+            )
+        assert caught.value.param == param
 
 
 def test_a_plain_chat_client_puts_source_and_request_into_one_message(

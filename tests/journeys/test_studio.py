@@ -2,15 +2,18 @@
 
 import re
 import shutil
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+from pdt.generation.writer import Writer
+from pdt.serve.app import build
 from pdt.serve.engine import Engine
 from tests.support.servers import REQUEST, SOURCE, served, tiny_writer
-from tests.support.web_server import Site
+from tests.support.web_server import Site, serving
 
 CHROMIUM = shutil.which("chromium")
 FLAGS = [
@@ -83,6 +86,7 @@ def test_a_person_pauses_edits_goes_on_reloads_branches_and_compares(page: Page)
     written = texts(page)
     assert all(written)
     assert page.locator("#ledger dd").count() == 6
+    expect(page.locator("#ledger")).to_contain_text("in all with waits")
     page.reload()
     stands(page, "done")
     expect(page.locator("#ledger dd")).to_have_count(6)
@@ -205,7 +209,8 @@ def test_what_comes_is_written_into_the_page_once_a_frame(page: Page) -> None:
             const { Columns } = await import("/static/columns.js");
             const root = document.getElementById("lanes");
             const none = () => {};
-            const columns = new Columns(root, { onSentence: none, onNode: none, onNodeLit: none });
+            const told = { onSentence: none, onNode: none, onNodeLit: none };
+            const columns = new Columns(root, { codes: 256, ...told });
             let changes = 0, early = 0;
             const observer = new MutationObserver(none);
             observer.observe(root, { subtree: true, childList: true, characterData: true });
@@ -226,6 +231,29 @@ def test_what_comes_is_written_into_the_page_once_a_frame(page: Page) -> None:
     assert early == 0, "a token was written before its frame"
     assert changes <= 3 * 4, "a lane's text is added to, and one sentence begun"
     assert middle < 30, f"the middle frame took {middle:.1f} ms of script"
+
+
+def test_a_page_that_came_before_the_model_says_so_and_looks_again(browser: Browser) -> None:
+    come = threading.Event()
+
+    def load() -> Writer:
+        assert come.wait(60)
+        return tiny_writer()
+
+    app, _ = build(load, model_name="tiny", grace=0)
+    with serving(app) as site:
+        page = browser.new_page(base_url=site.url)
+        page.goto("/")
+        expect(page.locator("#loading")).to_be_visible()
+        page.fill("#source", SOURCE)
+        page.fill("#request", REQUEST)
+        page.click("button[type=submit]")
+        expect(page.locator("#refused")).to_contain_text("being loaded")
+        come.set()
+        expect(page.locator("#loading")).to_be_hidden()
+        page.click("button[type=submit]")
+        page.wait_for_url("**/runs/gen_*")
+        page.close()
 
 
 def test_a_refusal_is_shown_where_it_was_asked(browser: Browser, site: tuple[Site, Engine]) -> None:

@@ -154,7 +154,8 @@ def test_autograd_is_left_as_it_was_between_events(model: ParallelDecoder) -> No
     ("prompts", "says"),
     [
         ([], "no document"),
-        ([[]], "document 0 is empty"),
+        ([[]], "The prompt is empty"),
+        ([[], [1]], "document 0 is empty"),
         ([[1] * 129], "has 129 tokens; the limit is 128"),
         ([[1], [96]], "document 1 has a token outside the vocabulary"),
     ],

@@ -377,22 +377,23 @@ def _check_lengths(
         raise UsageError("There is no document to write. Give at least one prompt.")
     limit, shape = model.config.planner.max_prompt_tokens, model.config.trunk.shape
     for document, prompt in enumerate(prompts):
+        name = f"The prompt of document {document}" if len(prompts) > 1 else "The prompt"
         if len(prompt) == 0:
-            raise UsageError(f"The prompt of document {document} is empty.")
+            raise UsageError(f"{name} is empty.")
         if len(prompt) > limit:
             raise UsageError(
-                f"The prompt of document {document} has {len(prompt)} tokens; the limit is {limit} "
+                f"{name} has {len(prompt)} tokens; the limit is {limit} "
                 "(planner.max_prompt_tokens).\nA source is never truncated: give a shorter one."
             )
         if len(prompt) + settings.max_tokens > shape.max_positions:
             raise UsageError(
-                f"The prompt of document {document} has {len(prompt)} tokens and each lane may "
+                f"{name} has {len(prompt)} tokens and each lane may "
                 f"write {settings.max_tokens}; the trunk has {shape.max_positions} positions.\n"
                 "Give a shorter source or a smaller max_tokens."
             )
         if not all(0 <= token < shape.vocabulary for token in prompt):
             raise UsageError(
-                f"The prompt of document {document} has a token outside the vocabulary of "
+                f"{name} has a token outside the vocabulary of "
                 f"{shape.vocabulary}. Is it of this model's tokenizer?"
             )
 

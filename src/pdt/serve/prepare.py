@@ -83,6 +83,7 @@ def begin(
         generation = branch(parent.generation, asked.branch_of[1], edits, writer.tokenizer)
         generation.should_stop = writing.stop.is_set
     else:
+        check_room(writer, asked)
         generation = writer.begin(
             [(asked.source, asked.request)],
             asked.settings,
@@ -90,6 +91,29 @@ def begin(
             should_stop=writing.stop.is_set,
         )
     writing.generation = generation
+
+
+def check_room(writer: Writer, asked: Asked) -> None:
+    """What the model can hold, with the field that is to be changed."""
+    tokens = len(writer.prompt(asked.source, asked.request))
+    reads = writer.model.config.planner.max_prompt_tokens
+    if tokens > reads:
+        raise Refusal(
+            400,
+            f"Source and request have {tokens} tokens; the model reads {reads}.\n"
+            "Nothing is cut to fit: give a shorter source.",
+            param="source",
+        )
+    positions = writer.model.config.trunk.shape.max_positions
+    if tokens + asked.settings.max_tokens > positions:
+        raise Refusal(
+            400,
+            f"Source and request have {tokens} tokens, and each lane may write "
+            f"{asked.settings.max_tokens}; the model has {positions} positions.\n"
+            f"Here a lane can write {max(0, positions - tokens)}: ask for no more, or shorten "
+            "the source.",
+            param="max_tokens",
+        )
 
 
 def room_for(writer: Writer, source: str, request: str, settings: GenerationSettings) -> int:

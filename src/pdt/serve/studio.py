@@ -64,7 +64,7 @@ def _about(request: Request) -> dict[str, Any]:
     return {
         "model_name": request.app.state.model_name,
         "lanes": 3 if model is None else model.lanes.count,
-        "codebooks": 4 if model is None else model.notes.codebooks,
+        "codes": 256 if model is None else model.notes.codes,
         "bits": 32
         if model is None
         else model.notes.codebooks * (model.notes.codes - 1).bit_length(),

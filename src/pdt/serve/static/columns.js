@@ -5,8 +5,9 @@ const ENDS = { eos: "ended by itself", stop: "ended at a stop", length: "reached
 
 export class Columns {
   // `onSentence`: one is under the pointer or in focus, or none is. `onNode`: one was chosen or pointed at.
-  constructor(root, { onSentence, onNode, onNodeLit }) {
+  constructor(root, { codes, onSentence, onNode, onNodeLit }) {
     this.root = root;
+    this.codes = codes;
     this.lanes = [...root.querySelectorAll(".lane")].map((element) => ({
       element,
       text: element.querySelector(".text"),
@@ -109,7 +110,7 @@ export class Columns {
     const { element } = this.lanes[note.lane];
     this.lanes[note.lane].node = note.plan_node;
     this.current(note.lane);
-    element.querySelector(".cells").replaceChildren(...cells(note.codes));
+    element.querySelector(".cells").replaceChildren(...cells(note.codes, this.codes));
     element.querySelector(".readers").textContent = readers.length
       ? `read by ${readers.map((lane) => `lane ${lane}`).join(", ")}`
       : "read by nobody";
@@ -130,10 +131,10 @@ export function labelOf(node, said) {
 }
 
 // A code is shown by its number and by how dark its cell is: equal codes look equal.
-export function cells(codes) {
-  return codes.map((code) => {
+export function cells(note, codes) {
+  return note.map((code) => {
     const cell = document.createElement("span");
-    cell.className = `cell tone-${Math.floor(code / 32)}`;
+    cell.className = `cell tone-${Math.floor((8 * code) / codes)}`;
     cell.textContent = code;
     return cell;
   });

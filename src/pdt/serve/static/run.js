@@ -9,12 +9,14 @@ const id = run.dataset.id;
 const $ = (name) => document.getElementById(name);
 const source = new Source($("source"));
 const found = new Found($("found"), source);
+const codes = Number(run.dataset.codes);
 const columns = new Columns($("lanes"), {
+  codes,
   onSentence: (sentence) => found.show(sentence),
   onNode: (lane, node) => handOn({ kind: "drop-node", lane, node }),
   onNodeLit: (said) => source.light((said?.sentences ?? []).flatMap((one) => source.holding(one.text))),
 });
-const state = { status: run.dataset.status, rounds: 0, tokens: 0, drafts: 0, blocks: 0, began: null, valid: null, words: null, edits: [] };
+const state = { status: run.dataset.status, rounds: 0, tokens: 0, drafts: 0, blocks: 0, seen: [], valid: null, words: null, edits: [] };
 const hand = new Hand($("hand"), (what, lane) =>
   what === "lane"
     ? Array.from({ length: Number(run.dataset.lanes) }, (_, index) => [index, `lane ${index}`])
@@ -45,6 +47,7 @@ function stand(status, detail, block) {
   $("status").textContent = detail || (status === "paused" ? `paused before block ${block}` : status);
   const ended = ENDED.includes(status);
   const paused = status === "paused";
+  if (paused) state.seen = [];
   $("pause").hidden = ended || paused;
   $("resume").hidden = $("step").hidden = !paused;
   $("edit").hidden = $("stop").hidden = ended;
@@ -63,7 +66,18 @@ function count() {
     $("tokens").textContent = state.tokens;
     $("drafts").textContent = state.drafts;
     $("draftchip").hidden = !state.drafts;
+    if (!ENDED.includes(state.status)) speed();
   });
+}
+
+// Tokens a second of the last two seconds: a wait at a barrier before, or what a reload brought at
+// once, is no part of it.
+function speed() {
+  const now = performance.now();
+  state.seen.push([now, state.tokens]);
+  while (now - state.seen[0][0] > 2000) state.seen.shift();
+  const [since, tokens] = state.seen[0];
+  if (now - since > 300) $("speed").textContent = ((1000 * (state.tokens - tokens)) / (now - since)).toFixed(0);
 }
 
 function barrier(event) {
@@ -87,7 +101,7 @@ function barrier(event) {
       box.className = "cells quiet";
       box.title = "Change this note, or take it away";
       box.setAttribute("aria-label", `Note of lane ${lane}, block ${event.block}: ${note.codes.join(" ")}`);
-      box.append(...cells(note.codes));
+      box.append(...cells(note.codes, codes));
       box.addEventListener("click", () => handOn({ kind: "mutate-code", lane, block: event.block }));
       const said = document.createElement("span");
       said.className = "readers dim small";
@@ -151,6 +165,9 @@ function ledger(done) {
   const cost = done.ledger;
   const lengths = cost.lane_lengths[0];
   const notes = $("notes").querySelectorAll("tbody .cells").length;
+  const spent = (...parts) => parts.reduce((sum, part) => sum + (cost.seconds[part] ?? 0), 0);
+  const [reading, writing] = [spent("prefill", "plan"), spent("decode", "sample", "barrier")];
+  const waits = cost.seconds.total - reading - writing > 0.5 ? `; ${cost.seconds.total.toFixed(2)} s in all with waits` : "";
   const rows = [
     ["reading order", done.documents[0].lane_at_position.map((lane) => `lane ${lane}`).join(" → ")],
     ["depth", `${cost.rounds} rounds for ${cost.tokens} tokens (${lengths.join(" + ")}), span reduction ${cost.span_reductions[0].toFixed(2)}`],
@@ -158,7 +175,7 @@ function ledger(done) {
     ["between lanes", `${notes} notes, ${notes * Number(run.dataset.bits)} bits`],
     ["arithmetic", `${(cost.weights_read_per_round / 1e6).toFixed(1)} M weights read, ${(cost.multiply_adds_per_round / 1e6).toFixed(1)} M multiply-adds a round`],
     ["memory", `shared prompt cache ${(cost.shared_cache_bytes / 1e6).toFixed(1)} MB, private ${(cost.private_cache_bytes / 1e6).toFixed(1)} MB`],
-    ["time", `${cost.seconds.total.toFixed(2)} s, first token after ${Math.min(...cost.first_token_seconds[0]).toFixed(2)} s`],
+    ["time", `${reading.toFixed(2)} s reading and planning, ${writing.toFixed(2)} s writing; first token after ${Math.min(...cost.first_token_seconds[0]).toFixed(2)} s${waits}`],
   ];
   $("ledger").replaceChildren(
     ...rows.flatMap(([name, value]) => {
@@ -203,7 +220,6 @@ function take(event) {
       describe().catch(() => {});
       break;
     case "round":
-      state.began ??= performance.now();
       state.rounds = event.index + 1;
       state.tokens += event.lanes.length;
       state.drafts += event.lanes.length - new Set(event.lanes.map((taken) => taken.lane)).size;
@@ -212,8 +228,6 @@ function take(event) {
       break;
     case "barrier":
       barrier(event);
-      if (state.began !== null && performance.now() - state.began > 500)
-        $("speed").textContent = (state.tokens / ((performance.now() - state.began) / 1000)).toFixed(0);
       break;
     case "edited":
       showEdits(event.interventions);

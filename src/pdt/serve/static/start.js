@@ -41,7 +41,7 @@ form.addEventListener("submit", (event) => {
   });
 });
 
-document.getElementById("example").addEventListener("click", (event) =>
+document.getElementById("example")?.addEventListener("click", (event) =>
   tried(event.currentTarget, async () => {
     const drawn = await example();
     fill(drawn.source, drawn.request, drawn.settings);
@@ -61,6 +61,16 @@ function count() {
   document.getElementById("counted").textContent = words ? `${words} words` : "\u00a0";
 }
 source.addEventListener("input", count);
+
+// A page that came before the model: what it says of the model comes with the next look.
+const loading = document.getElementById("loading");
+async function look() {
+  const answer = await fetch("/ready").catch(() => null);
+  if (!answer?.ok) setTimeout(look, 1000);
+  else if (source.value || form.elements.request.value) loading.hidden = true;
+  else location.reload();
+}
+if (loading) look();
 
 // "Ask again": a run's source, request and settings, to be changed.
 const from = new URLSearchParams(location.search).get("from");
