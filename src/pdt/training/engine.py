@@ -45,6 +45,7 @@ class Engine:
                 "Train the model that it was made from, then `pdt model quantise` the result."
             )
         self.model, self.ranks = model, ranks
+        _lay_out(model)
         config = model.config.training
         self.dtype = compute_dtype(config.dtype, ranks.device)
         self.products = self._choose_products()
@@ -201,6 +202,16 @@ def compute_dtype(wanted: ComputeDtype, device: torch.device) -> torch.dtype:
         return torch.bfloat16 if wanted is ComputeDtype.BFLOAT16 else torch.float32
     native = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
     return torch.bfloat16 if native else torch.float32
+
+
+def _lay_out(model: ParallelDecoder) -> None:
+    """Every value in memory of its own, laid out as torch lays out.
+
+    A saved model's are mapped and lie as in its file. Products of values that lie elsewhere may
+    differ in the last bit, and a resumed run reads another file than the one that began.
+    """
+    for value in (*model.parameters(), *model.buffers()):
+        value.data = value.data.clone()
 
 
 def _scalars(model: ParallelDecoder) -> list[nn.Parameter]:
