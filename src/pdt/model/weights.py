@@ -17,6 +17,7 @@ from torch import Tensor
 
 from pdt.config import TrunkShape
 from pdt.errors import TrunkRefused, UsageError
+from pdt.hub import silence_of_hub
 from pdt.model.blocks import GGML_KINDS, Packed
 from pdt.model.families import shape_from_gguf, shape_from_hf
 from pdt.model.gguf_header import GGUFHeader, StoredTensor
@@ -290,12 +291,18 @@ def _from_hub(repository: str, revision: str | None) -> Path:
         raise UsageError(
             "Taking a trunk from the hub needs an extra: pip install 'pdt[hub]'."
         ) from error
+    silent = silence_of_hub(repository, revision)
     try:
-        files = ["*.json", "*.safetensors", "*.txt", "*.jinja"]
-        return Path(snapshot_download(repository, revision=revision, allow_patterns=files))
+        kept = snapshot_download(
+            repository,
+            revision=revision,
+            allow_patterns=["*.json", "*.safetensors", "*.txt", "*.jinja"],
+            local_files_only=silent is not None,
+        )
+        return Path(kept)
     except Exception as error:
         # Network, authentication, disk: the hub's own words say which.
         raise TrunkRefused(
-            f"{repository} at {revision} could not be taken from the hub: {error}\n"
+            f"{repository} at {revision} could not be taken from the hub: {silent or error}\n"
             "Without a network, give a local directory or GGUF file (--set trunk.source=PATH)."
         ) from error

@@ -16,6 +16,7 @@ import numpy as np
 
 from pdt.config import PdtConfig
 from pdt.errors import BindingMismatch, UsageError
+from pdt.hub import silence_of_hub
 from pdt.provenance import sha256_file
 from pdt.teacher.answer import PlanNode
 from pdt.teacher.facts import Fact
@@ -76,7 +77,7 @@ class SentenceTransformerEncoder:
                 f"The encoder {name} needs sentence-transformers.\n"
                 "Run `pip install 'pdt[encoders]'`, or choose another records.encoder.kind."
             ) from error
-        silent = None if os.path.isdir(name) else _silence_of_hub(name, revision)
+        silent = None if os.path.isdir(name) else silence_of_hub(name, revision)
         try:
             self._model: Any = SentenceTransformer(
                 name, revision=revision, device="cpu", local_files_only=silent is not None
@@ -96,20 +97,6 @@ class SentenceTransformerEncoder:
             list(texts), normalize_embeddings=True, convert_to_numpy=True, show_progress_bar=False
         )
         return np.asarray(rows, dtype=np.float32)
-
-
-def _silence_of_hub(name: str, revision: str | None) -> str | None:
-    """Why the hub does not answer; None if it does.
-
-    Asked once: whoever loads asks again for every file, for minutes and with a warning each time.
-    """
-    from huggingface_hub import model_info
-
-    try:
-        model_info(name, revision=revision, timeout=10)
-    except Exception as error:  # network, proxy, authentication: its own words say which
-        return " ".join(str(error).split())
-    return None
 
 
 def _identity(name: str, revision: str | None) -> str:
