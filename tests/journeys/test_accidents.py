@@ -13,6 +13,7 @@ import yaml
 
 import pdt.cli
 from pdt.errors import CRASHED
+from pdt.extras import extras_with
 from pdt.lock import hold_run
 from pdt.model.build import random_model
 from pdt.training.loop import Trainer
@@ -75,6 +76,23 @@ def test_an_edit_that_never_began_is_said(command: Command, tmp_path: Path) -> N
     assert "no edit from block 7 on: the text ends in block 0" in command.err
     assert command("generate", "source.txt", *SHORT, "--intervene", "zero-plan") == 0
     assert "no edit" not in command.err
+
+
+def test_what_was_asked_for_and_is_not_there_is_named(command: Command, tmp_path: Path) -> None:
+    assert command("generate", "nowhere.txt", "--model", "nano") == 2
+    assert "nowhere.txt is not a file" in command.err
+    assert command("chronicle", "write", "--count", 1, "--out", "one") == 0
+    assert command("generate", "one", "--model", "nano") == 2
+    assert "one is a directory. Give one/documents.jsonl." in command.err
+    assert command("generate", "one/documents.jsonl", "--model", "nano", "--record", "x") == 2
+    assert "holds no record 'x'.\nGive one that it has, such as chronicle" in command.err
+    (tmp_path / "source.txt").write_text("The siege of Vell lasted for the winter.")
+    assert command("generate", "source.txt", *SHORT, "--intervene", "remove-note") == 2
+    assert "of the form remove-note:PRODUCER@BLOCK (that lane's note" in command.err
+    assert command("generate", "source.txt", *SHORT, "--trace", "t.json") == 0
+    draw = ("trace", "draw", "t.json", "--model", "nano", "--svg", "x.svg", "--mark")
+    assert command(*draw, "Nobody") == 0
+    assert command.err == "Note: no lane wrote Nobody.\n"
 
 
 @pytest.mark.parametrize(
@@ -174,11 +192,34 @@ def started(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", hook], capture_output=True, text=True)
 
 
-def test_without_the_sources_extra_a_build_says_what_to_install() -> None:
-    missing = "if name == 'selectolax': raise ModuleNotFoundError(name)"
-    run = started(missing, "corpus", "build", "x", "--out", "y")
+@pytest.mark.parametrize(
+    ("module", "arguments", "extra"),
+    [
+        ("selectolax", ("corpus", "build", "x", "--out", "y"), "sources"),
+        ("fastapi", ("serve",), "serve"),
+    ],
+)
+def test_without_an_extra_a_command_says_what_to_install(
+    module: str, arguments: tuple[str, ...], extra: str
+) -> None:
+    missing = f"if name == {module!r}: raise ModuleNotFoundError(name)"
+    run = started(missing, *arguments)
     assert run.returncode == 2
-    assert "pip install 'pdt[sources]'" in run.stderr
+    assert f"pip install 'pdt[{extra}]'" in run.stderr
+
+
+def test_a_library_that_only_an_extra_brings_is_no_crash_wherever_it_is_missed(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missed() -> None:
+        raise ModuleNotFoundError("No module named 'openai'", name="openai.types")
+
+    monkeypatch.setattr(pdt.cli, "app", missed)
+    assert command() == 2
+    assert command.err.endswith("Install it: pip install 'pdt[teacher]'.\n")
+    assert extras_with("sentence_transformers") == ["encoders"]
+    assert {"audit", "serve"} <= set(extras_with("fastapi"))
+    assert extras_with("pytest") == extras_with("pdt.nothing") == []
 
 
 def test_ctrl_c_while_modules_load_ends_in_silence() -> None:

@@ -36,7 +36,8 @@ from pdt.cli import (
     train,
     trunk,
 )
-from pdt.errors import CRASHED, Followed, PdtError, PdtWarning
+from pdt.errors import CRASHED, Followed, PdtError, PdtWarning, UsageError
+from pdt.extras import extras_with
 
 app = typer.Typer(
     name="pdt",
@@ -143,7 +144,12 @@ def main() -> None:
         print(f"{type(error).__name__}: {error.strerror or error}{named}", file=sys.stderr)
         print(_REMEDIES.get(error.errno or 0, _ANY_PLACE), file=sys.stderr)
         sys.exit(PdtError.exit_code)
-    except Exception:
+    except Exception as error:
+        missing = error.name or "" if isinstance(error, ModuleNotFoundError) else ""
+        if extras := extras_with(missing):
+            places = " or ".join(f"pip install 'pdt[{extra}]'" for extra in extras)
+            print(f"{missing} is not installed.\nInstall it: {places}.", file=sys.stderr)
+            sys.exit(UsageError.exit_code)
         traceback.print_exc()
         print(
             "\npdt has crashed, which it never should. Please report the lines above.",

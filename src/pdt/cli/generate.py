@@ -304,9 +304,10 @@ def read_task(source: str, request: str | None, record: str | None) -> tuple[str
     if Path(source).suffix not in (".jsonl", ".json"):
         if record is not None:
             raise UsageError("--record chooses among taught documents; the source is a text.")
+        raw = source_text(source)
         if request is None:
             raise UsageError('Say what to write: --request "…".')
-        text = own_text(source_text(source), "" if source == "-" else Path(source).suffix.lower())
+        text = own_text(raw, "" if source == "-" else Path(source).suffix.lower())
         if not text:
             raise UsageError(f"{source} holds no paragraph of prose. Give some text.")
         return text, request
@@ -314,10 +315,16 @@ def read_task(source: str, request: str | None, record: str | None) -> tuple[str
 
     if not Path(source).is_file():
         raise UsageError(f"{source} is not a file. `pdt chronicle write` makes taught documents.")
+    first = None
     for _, document in read_documents([Path(source)]):
         if record in (None, document.record_id):
             return document.article.text, request or document.answer.request
-    raise UsageError(f"{source} holds no record {record!r}." if record else f"{source} is empty.")
+        first = first or document.record_id
+    if first is None:
+        raise UsageError(f"{source} is empty.")
+    raise UsageError(
+        f"{source} holds no record {record!r}.\nGive one that it has, such as {first}."
+    )
 
 
 def source_text(source: str) -> str:
@@ -328,6 +335,8 @@ def source_text(source: str) -> str:
     else:
         path = Path(source)
         name = str(path)
+        if path.is_dir() and (taught := sorted(path.glob("*.jsonl"))):
+            raise UsageError(f"{path} is a directory. Give {taught[0]}.")
         if not path.is_file():
             raise UsageError(f"{path} is not a file. Give a text or Markdown file, or -.")
         if path.stat().st_size > SOURCE_BYTES:

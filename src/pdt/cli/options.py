@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from pdt.config import PdtConfig, load_config
+from pdt.errors import UsageError
 
 Preset = Annotated[str, typer.Option("--preset", help="Start from this preset.")]
 ConfigFile = Annotated[
@@ -23,6 +25,17 @@ Revision = Annotated[str | None, typer.Option("--revision", help="The hub commit
 Seed = Annotated[
     int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed of every random draw.")
 ]
+
+
+def need(extra: str, *modules: str) -> None:
+    """The libraries of an extra, or one clear refusal."""
+    for module in modules:
+        try:
+            import_module(module)
+        except ImportError as error:
+            raise UsageError(
+                f"{module} is not installed.\nInstall it: pip install 'pdt[{extra}]'."
+            ) from error
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from pdt.cli.generate import ModelDirectory, Trunk
+from pdt.cli.options import need
 
 KeyFile = Annotated[
     Path | None,
@@ -53,6 +54,7 @@ def serve(
 
     if on is Where.HERE and replicas > 1:
         raise UsageError("--replicas is for --on ray. Here, start one `pdt serve` for each port.")
+    need("serve", "fastapi", "prometheus_client", "uvicorn")
     shared: dict[str, Any] = {
         "trunk": trunk,
         "host": host,

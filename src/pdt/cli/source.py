@@ -4,13 +4,12 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pdt.cli.options import AsJson, ConfigFile, Out, Overrides, chosen
+from pdt.cli.options import AsJson, ConfigFile, Out, Overrides, chosen, need
 from pdt.errors import ContractBroken, UsageError
 
 if TYPE_CHECKING:
@@ -292,13 +291,7 @@ def _judged_table(judgements: list[Any]) -> Any:
 
 def need_extra() -> None:
     """The libraries of the `sources` extra, or one clear refusal."""
-    for module in ("httpx2", "mwparserfromhell", "selectolax"):
-        try:
-            import_module(module)
-        except ImportError as error:
-            raise UsageError(
-                f"{module} is not installed.\nInstall it: pip install 'pdt[sources]'."
-            ) from error
+    need("sources", "httpx2", "mwparserfromhell", "selectolax")
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """`pdt trace`: show, draw, replay and continue a saved generation."""
 
 import json
+import sys
 import threading
 from functools import partial
 from pathlib import Path
@@ -82,6 +83,9 @@ def draw_trace(
     with atomic_path(svg) as beside:
         beside.write_text(picture, encoding="utf-8")
     print(svg)
+    wrote = " ".join(lane.text for lane in trace.lanes[document])
+    if absent := [word for word in mark or () if word not in wrote]:
+        print(f"Note: no lane wrote {', '.join(absent)}.", file=sys.stderr)
 
 
 @app.command("replay")

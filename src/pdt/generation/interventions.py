@@ -314,8 +314,9 @@ def parse_intervention(text: str) -> Intervention:
     pattern, build = _GRAMMAR[name]
     parts = re.fullmatch(pattern, arguments)
     if parts is None:
-        form = next(form for form in INTERVENTION_FORMS if form.startswith(name))
-        raise UsageError(f"{text!r} is not of the form {form}")
+        shapes = (form.split(maxsplit=1) for form in INTERVENTION_FORMS)
+        form, meaning = next(shape for shape in shapes if re.split(r"[^a-z-]", shape[0])[0] == name)
+        raise UsageError(f"{text!r} is not of the form {form} ({meaning}).")
     return build(block, *parts.groups())
 
 
