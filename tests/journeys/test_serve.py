@@ -5,6 +5,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from pdt.generation.replay import differences, replay
 from pdt.generation.settings import GenerationSettings
 from pdt.generation.trace import load_trace
 from pdt.generation.writer import Writer
+from pdt.serve import sse
 from pdt.serve.engine import Engine
 from pdt.serve.limits import Limits
 from pdt.serve.writing import Status
@@ -406,6 +408,43 @@ def test_a_client_that_goes_away_before_a_byte_came_ends_its_document(
                     break
             else:
                 raise AssertionError(f"every document of {path} was written for nobody")
+
+
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [
+        ("/v1/chat/completions", {"messages": MESSAGES}),
+        ("/v1/completions", {"prompt": f"{SOURCE}\n\n{REQUEST}"}),
+        ("/v1/responses", {"instructions": SOURCE, "input": REQUEST}),
+    ],
+)
+def test_a_stream_that_is_cut_off_says_so_in_an_error_and_is_never_silent(
+    writer: Writer, path: str, fields: dict[str, Any]
+) -> None:
+    """Somebody cancels the document while it waits for its turn."""
+    with served(writer, limits=Limits(documents=1), grace=0) as (here, engine):
+        assert here.ask("POST", PATH, {"source": SOURCE, "request": REQUEST, "pause": True})
+        stream = lines_of(here, "POST", path, {"model": "tiny", "stream": True, **fields})
+        first = next(stream)
+        engine.cancel(engine.kept.of("")[0])
+        *_, last = [first, *stream]
+        assert last["error"]["code"] == "interrupted"
+        assert "finish_reason" not in last and last.get("type", "error") == "error"
+
+
+def test_a_stream_in_which_nothing_happens_is_kept_alive_by_comments(
+    site: tuple[Site, Engine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sse, "PULSE", 0.05)
+    here = site[0]
+    made = here.ask("POST", PATH, {"source": SOURCE, "request": REQUEST, "pause": True}).json
+    connection = HTTPConnection("127.0.0.1", here.port, timeout=60)
+    connection.request("GET", f"{PATH}/{made['id']}/events")
+    answer = connection.getresponse()
+    while not answer.readline().startswith(b": "):
+        pass
+    connection.close()
+    assert here.ask("POST", f"{PATH}/{made['id']}/cancel", {}).status == 200
 
 
 def test_a_full_queue_says_when_to_come_again_and_a_key_has_its_share(writer: Writer) -> None:
