@@ -1,6 +1,7 @@
 """Packed teacher forcing is round-by-round decoding, with one trunk pass and no copied prompt."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -126,6 +127,40 @@ def test_a_partial_block_ends_at_its_last_token(model: ParallelDecoder) -> None:
     states, _ = roll(model, frontier, sections[:, :, :3].clamp(min=0))
     torch.testing.assert_close(ours.h_BKUD[0, 1, 0], states[0, 1, 2], atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(ours.h_BKUD[1, 2, 0], states[1, 2, 0], atol=1e-5, rtol=1e-5)
+
+
+def test_where_nobody_may_read_one_call_takes_all_blocks_and_equals_one_a_block(
+    model: ParallelDecoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokens, lengths = prompts(model)
+    plans, sections = plan_of(model, tokens, lengths), ragged_tokens(model)
+    nobody = torch.zeros(3, 3, dtype=torch.bool)
+    lone = nobody.clone()
+    lone[0, 0] = True  # a lane that may read itself, of which an edited bus keeps nothing
+    calls, plain = [], ParallelDecoder.advance_stacks
+
+    def counted(self: Any, frontier: Any, h: Tensor, notes: Any) -> Any:
+        calls.append(h.shape[2])
+        return plain(self, frontier, h, notes)
+
+    monkeypatch.setattr(ParallelDecoder, "advance_stacks", counted)
+    at_once, a_block = (
+        roll_out(
+            model,
+            open_frontier(model, tokens, lengths, plans),
+            sections,
+            may_read_KK=table,
+            edit_bus=lambda bus: replace(bus, gate=0.0),
+        )
+        for table in (nobody, lone)
+    )
+    assert calls == [14, 4, 4, 4, 2]
+    torch.testing.assert_close(at_once.scores_BKT, a_block.scores_BKT, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(at_once.h_BKUD, a_block.h_BKUD, atol=1e-5, rtol=1e-5)
+    for ours, theirs in zip(at_once.bus.blocks, a_block.bus.blocks, strict=True):
+        assert torch.equal(ours.published_BK, theirs.published_BK)
+        sent = ours.published_BK
+        assert torch.equal(ours.codes_BKM[sent], theirs.codes_BKM[sent])
 
 
 @pytest.mark.paper("§6")

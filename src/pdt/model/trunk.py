@@ -74,7 +74,11 @@ class Trunk(nn.Module):
         """The frozen parameters, in the order their digest takes them."""
         return sorted(self.named_parameters())
 
+    @property
+    def head(self) -> Tensor:
+        """The language-model head, [V, D]."""
+        return self.embed_tokens.weight if self.lm_head is None else self.lm_head.weight
+
     def logits(self, h_BKTD: Tensor) -> Tensor:
         """Final norm and language-model head, shared by all lanes; gradients pass through to h."""
-        head = self.embed_tokens.weight if self.lm_head is None else self.lm_head.weight
-        return product(self.norm(h_BKTD), head)
+        return product(self.norm(h_BKTD), self.head)

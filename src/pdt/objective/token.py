@@ -3,10 +3,13 @@
 Paper: §5.2.
 """
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from pdt.model.product import product
 from pdt.objective.documents import mean_over_documents
 
 
@@ -21,6 +24,45 @@ def token_nll(logits_BKTV: Tensor, tokens_BKT: Tensor) -> Tensor:
         logits_BKTV.flatten(0, 2).float(), tokens_BKT.clamp(min=0).flatten(), reduction="none"
     )
     return nll.view_as(tokens_BKT).masked_fill(tokens_BKT < 0, 0.0)
+
+
+def token_nll_of_states(h_BKTD: Tensor, head_VD: Tensor, tokens_BKT: Tensor) -> Tensor:
+    """`token_nll` of `h_BKTD` times a frozen head, some rows at a time: no logits are kept, and
+    rows of padding cost nothing."""
+    real = tokens_BKT >= 0
+    if head_VD.requires_grad:
+        return token_nll(product(h_BKTD, head_VD), tokens_BKT)
+    nll_R = _FrozenHead.apply(h_BKTD[real], head_VD, tokens_BKT[real])
+    out = nll_R.new_zeros(tokens_BKT.shape)
+    return out.masked_scatter(real, nll_R)
+
+
+ROWS = 64
+"""Rows scored at a time: few enough that their logits stay near."""
+
+
+class _FrozenHead(torch.autograd.Function):
+    """-log p of each row's token; the state's gradient is taken while its logits are at hand."""
+
+    @staticmethod
+    def forward(ctx: Any, h_RD: Tensor, head_VD: Tensor, tokens_R: Tensor) -> Tensor:
+        wanted = ctx.needs_input_grad[0]
+        nll, slopes = [], []
+        for h, tokens in zip(h_RD.split(ROWS), tokens_R.split(ROWS), strict=True):
+            log_p = product(h, head_VD).float().log_softmax(-1)
+            nll.append(-log_p.gather(1, tokens[:, None])[:, 0])
+            if wanted:
+                p = log_p.exp_()
+                p[torch.arange(len(p), device=p.device), tokens] -= 1
+                slopes.append(p.to(h.dtype) @ head_VD)
+        if wanted:
+            ctx.save_for_backward(torch.cat(slopes) if slopes else h_RD)
+        return torch.cat(nll) if nll else h_RD.new_zeros(0, dtype=torch.float32)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        (slope_RD,) = ctx.saved_tensors
+        return (gradients[0][:, None] * slope_RD).to(slope_RD.dtype), None, None
 
 
 def token_loss(nll_BKT: Tensor, valid_BKT: Tensor, *heavier: tuple[Tensor, float]) -> Tensor:

@@ -2,6 +2,8 @@
 
 The trunk has run over all target tokens before the first block. Block b reads the prompt's upper
 keys and values where they lie, the lane's own earlier blocks, and the notes of blocks before b.
+Where nobody may read a note nothing binds a block to those before it but causality, and one call
+takes them all.
 
 Paper: §6, §5.2, Fig. 3.
 """
@@ -15,12 +17,13 @@ from torch import Tensor
 from pdt.model.pdt import Frontier, ParallelDecoder
 from pdt.model.product import grouped_by
 from pdt.notes.bus import NotesBus
-from pdt.objective.token import scoring_states, token_nll
+from pdt.notes.visibility import visibility_table
+from pdt.objective.token import scoring_states, token_nll_of_states
 from pdt.training.recompute import run_again
 from pdt.training.weight_gradients import Gathering
 
 Score = Callable[[Tensor, Tensor], Tensor]
-"""What is kept of a block's logits and tokens; the logits themselves are given up."""
+"""What is kept of some tokens' logits; the logits themselves are given up."""
 EditBus = Callable[[NotesBus], NotesBus]
 """What a block reads instead of the notes that were written."""
 
@@ -44,7 +47,7 @@ def roll_out(
     fork_BKTD: Tensor | None = None,
     may_read_KK: Tensor | None = None,
     edit_bus: EditBus = lambda bus: bus,
-    score: Score = token_nll,
+    score: Score | None = None,
 ) -> Rollout:
     """Write the target sections from an open frontier; tokens below 0 pad a shorter lane.
 
@@ -53,7 +56,9 @@ def roll_out(
 
     Paper: §6.
     """
-    tau = model.config.lanes.block_tokens
+    tau, lanes = model.config.lanes.block_tokens, model.config.lanes.count
+    if may_read_KK is None:
+        may_read_KK = visibility_table(model.config.notes.condition, lanes)
     lengths_BK = (tokens_BKT >= 0).sum(-1)
     if fork_BKTD is None:
         lower = [memory.past for memory in frontier.lower]
@@ -61,22 +66,35 @@ def roll_out(
         fork_BKTD = model.read_targets(lower, start_B, tokens_BKT.clamp(min=0))
     bus, before_BKD = model.empty_bus(), frontier.h_BKD
     scores, finals, gathering = [], [], Gathering()
-    for block, tokens in enumerate(tokens_BKT.split(tau, dim=2)):
-        fork = fork_BKTD[:, :, block * tau : (block + 1) * tau]
-        notes = model.read_notes(edit_bus(bus), block, may_read_KK)
+    at_once = tau if bool(may_read_KK.any()) else max(tau, tokens_BKT.shape[2])
+    for start in range(0, tokens_BKT.shape[2], at_once):
+        tokens = tokens_BKT[:, :, start : start + at_once]
+        notes = model.read_notes(edit_bus(bus), start // tau, may_read_KK)
         with grouped_by(gathering):
+            fork = fork_BKTD[:, :, start : start + at_once]
             h = model.advance_stacks(frontier, fork, notes)
-
-        def scored(h_BKTD: Tensor, tokens_BKT: Tensor = tokens) -> Tensor:
-            return score(model.logits(h_BKTD), tokens_BKT)
-
-        scores.append(run_again(model, scored, scoring_states(before_BKD, h)))
-        finals.append(_last_states(h, lengths_BK - block * tau))
+        scores.append(_scored(model, score, scoring_states(before_BKD, h), tokens))
         before_BKD = h[:, :, -1]
-        if h.shape[2] == tau:
-            complete_BK = lengths_BK >= (block + 1) * tau
-            bus = bus.commit(block, model.write_notes(before_BKD, complete_BK))
+        for block, states in enumerate(h.split(tau, dim=2), start=start // tau):
+            finals.append(_last_states(states, lengths_BK - block * tau))
+            if states.shape[2] == tau:
+                complete_BK = lengths_BK >= (block + 1) * tau
+                bus = bus.commit(block, model.write_notes(states[:, :, -1], complete_BK))
     return Rollout(torch.cat(scores, dim=2), torch.stack(finals, dim=2), bus)
+
+
+def _scored(
+    model: ParallelDecoder, score: Score | None, h_BKTD: Tensor, tokens_BKT: Tensor
+) -> Tensor:
+    """-log p of the tokens, or what the caller's `score` keeps of their logits."""
+    if score is None:
+        trunk = model.trunk
+        return token_nll_of_states(trunk.norm(h_BKTD), trunk.head, tokens_BKT)
+
+    def run(h_BKTD: Tensor) -> Tensor:
+        return score(model.logits(h_BKTD), tokens_BKT)
+
+    return run_again(model, run, h_BKTD)
 
 
 def _last_states(h_BKTD: Tensor, lengths_BK: Tensor) -> Tensor:
