@@ -27,6 +27,17 @@ def test_a_run_that_takes_its_codes_from_states_starts_with_written_vectors(
     assert torch.equal(again.note_writer.vq.codebooks, taken)
 
 
+def test_no_code_is_taken_for_a_run_that_trains_no_note_writer(tmp_path: Path) -> None:
+    """It would roll out documents for minutes, for notes that nobody writes yet."""
+    stage = "[{first_step: 0, plan: oracle, trains: [lanes, plan_kv]}]"
+    dials = ("notes.codebook_start=states", f"training.stages={stage}")
+    shards, config = corpus(tmp_path, *dials)
+    model = random_model(config, seed=0)
+    drawn = model.note_writer.vq.codebooks.clone()
+    Trainer(model, shards, tmp_path / "run")
+    assert torch.equal(model.note_writer.vq.codebooks, drawn)
+
+
 def test_a_corpus_with_fewer_notes_than_codes_is_refused(tmp_path: Path) -> None:
     shards, config = corpus(tmp_path, documents=1)
     many = edit_config(config, ["notes.codes=512"], where="test")

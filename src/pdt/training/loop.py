@@ -13,7 +13,7 @@ from pdt.config import PdtConfig
 from pdt.errors import TrainingStopped, UsageError
 from pdt.model.pdt import ParallelDecoder
 from pdt.records.batch import RecordBatch, RecordShards
-from pdt.terms import CodebookStart
+from pdt.terms import CodebookStart, Component
 from pdt.training.assignment import assign_lanes, draw_assignment
 from pdt.training.binding import bind_run
 from pdt.training.checkpoint import (
@@ -65,7 +65,9 @@ class Trainer:
         self.progress, self.ranks = progress or Progress(), ranks or Ranks()
         with self.ranks.together():
             check_run(model, shards, run, self.ranks.count)
-            if progress is None and model.config.notes.codebook_start is CodebookStart.STATES:
+            writes = any(Component.NOTE_WRITER in stage.trains for stage in stages_of(self.config))
+            start = model.config.notes.codebook_start
+            if progress is None and writes and start is CodebookStart.STATES:
                 take_codes(model, shards, self.config.seed, telling=telling)
             how = self.config.optimizer
             self.stream = DocumentStream(
