@@ -107,6 +107,15 @@ def test_every_division_gives_each_fact_to_one_lane_in_plan_order(
         assert starts == sorted(starts) and starts[0] == 0
 
 
+@pytest.mark.parametrize("weights", [[1], [0, 1], [0, 0, 1]])
+def test_nodes_are_of_as_many_facts_as_the_dial_says(weights: list[int]) -> None:
+    """A lane's last node takes what is left."""
+    document = taught((f"teacher.extractive.node_facts={weights}",), headed=False)
+    for plan in document.answer.plans:
+        sizes = [len(node.owned_facts) for node in plan.nodes]
+        assert set(sizes[:-1]) <= {len(weights)} and sizes[-1] <= len(weights)
+
+
 def test_what_is_dealt_follows_from_nothing_but_the_plan() -> None:
     """Two seeds divide one source otherwise, though neither request says how."""
     zero = ", ".join(f"{name}: 0" for name in DIVISIONS if name != "dealt")

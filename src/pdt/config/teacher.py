@@ -77,6 +77,10 @@ class ExtractiveConfig(Strict):
     """Most answers drawn for one source until one keeps every rule."""
     divisions: dict[Literal["dealt", "position", "note", "heading", "words"], Weight]
     """What lanes are divided by, and how often; `dealt` is arbitrary: only the plan knows it."""
+    node_facts: Annotated[tuple[Weight, ...], Field(min_length=1, max_length=3)] = Field(
+        default_factory=lambda: tuple(canonical_part("teacher", "extractive")["node_facts"])
+    )
+    """How often a node is of one fact, of two, of three. Saved settings may be older than it."""
     pronoun_share: Share
     """Sentences that keep their pronoun, of those right behind another of their subject."""
     connective_share: Share
@@ -90,9 +94,9 @@ class ExtractiveConfig(Strict):
 
     @model_validator(mode="after")
     def _some(self) -> "ExtractiveConfig":
-        if not any(self.divisions.values()) or not self.style_bits:
+        if not (any(self.divisions.values()) and any(self.node_facts) and self.style_bits):
             raise ValueError(
-                "divisions and style_bits must each allow at least one; raise a weight"
+                "divisions, node_facts and style_bits must each allow at least one; raise a weight"
             )
         return self
 

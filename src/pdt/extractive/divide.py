@@ -28,14 +28,19 @@ class Division:
 
 
 def draw_division(
-    stream: random.Random, name: str, claims: Sequence[Claim], *, nodes: tuple[int, int]
+    stream: random.Random,
+    name: str,
+    claims: Sequence[Claim],
+    *,
+    nodes: tuple[int, int],
+    node_facts: Sequence[float],
 ) -> Division | None:
     """A division of this name, or None where the source does not allow it."""
     parted = DIVISIONS[name](stream, claims)
     if parted is None:
         return None
     parts, names = parted
-    lanes = [into_nodes(stream, part, nodes) for part in parts]
+    lanes = [into_nodes(stream, part, nodes, node_facts) for part in parts]
     if any(lane is None for lane in lanes):
         return None
     return Division(name, [lane for lane in lanes if lane is not None], names)
@@ -146,16 +151,20 @@ def _even(order: Sequence[int], sizes: Sequence[int]) -> list[list[int]]:
 
 
 def into_nodes(
-    stream: random.Random, groups: Sequence[Sequence[int]], nodes: tuple[int, int], most: int = 3
+    stream: random.Random,
+    groups: Sequence[Sequence[int]],
+    nodes: tuple[int, int],
+    node_facts: Sequence[float],
 ) -> Lane | None:
-    """Nodes of one to three claims that do not cross a group, as many as a plan may have."""
+    """Nodes of so many claims that do not cross a group, as many as a plan may have."""
     fewest, limit = nodes
     for _ in range(12):
         lane: Lane = []
         for group in groups:
             left = list(group)
             while left:
-                size = min(stream.randint(1, most), len(left))
+                size = stream.choices(range(1, len(node_facts) + 1), node_facts)[0]
+                size = min(size, len(left))
                 lane.append(left[:size])
                 left = left[size:]
         if fewest <= len(lane) <= limit:

@@ -28,7 +28,7 @@ from pdt.teacher.prompted import Check
 from pdt.terms import TeacherPass
 from pdt.tokenizer import StudentTokenizer
 
-NAME, VERSION = "extractive", "2"
+NAME, VERSION = "extractive", "3"
 
 
 class ExtractiveTeacher:
@@ -127,7 +127,13 @@ class ExtractiveTeacher:
         fixed = dice(NAME, VERSION, self.dials.seed, source.record_id, "division", last // 6)
         name = fixed.choices(names, [self.dials.divisions[n] for n in names])[0]
         limits = self.config.records.limits.plan_nodes
-        division = draw_division(stream, name, claims, nodes=(limits.min, limits.max))
+        division = draw_division(
+            stream,
+            name,
+            claims,
+            nodes=(limits.min, limits.max),
+            node_facts=self.dials.node_facts,
+        )
         if division is None:
             return None
         request = draw_request(stream, division)
