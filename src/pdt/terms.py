@@ -130,6 +130,8 @@ class NodeTarget(StrEnum):
     """The mean state of that passage's first tokens."""
     PASSAGE = "passage"
     """The mean state of the whole passage."""
+    FIRST_WORDS = "first_words"
+    """The embeddings of that passage's first tokens, the first of them most."""
 
 
 class EncoderKind(StrEnum):

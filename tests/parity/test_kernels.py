@@ -29,6 +29,7 @@ FAMILIES = {
     ],
     "one lane": ["lanes.count=1"],
     "six lanes, untied": ["lanes.count=6", "trunk.shape.tied_head=false"],
+    "reads in the state's own units": ["reads.in_state_units=true"],
     "low rank": ["lanes.bank=low_rank", "lanes.rank=3"],
     "low rank, qwen2, six lanes": [
         "trunk.shape.family=qwen2",

@@ -123,6 +123,17 @@ def check_token() -> None:
     same(ours, mean(naive), prompt, h)
 
 
+def check_token_of_states() -> None:
+    """Through a frozen head, in more rows than are scored at a time, some of them padding."""
+    T = 2 * token.ROWS
+    tokens = torch.randint(-V, V, (B, K, T)).clamp(min=-1)
+    h, head = leaf(B, K, T, P), torch.randn(V, P)
+    weight = torch.rand(B, K, T)
+    ours = (weight * token.token_nll_of_states(h, head, tokens)).sum()
+    naive = (weight * token.token_nll(h @ head.T, tokens)).sum()
+    same(ours, naive, h)
+
+
 def check_route() -> None:
     true, false = leaf(B, K, N, F), leaf(B, K, N, F)
     (lane, node), valid = fact_owners(), node_mask()
@@ -269,6 +280,17 @@ def check_point() -> None:
     same(ours, mean(naive), nodes)
 
 
+def check_place() -> None:
+    log_p, (lane, node) = leaf(B, K, N, 9).log_softmax(-1), fact_owners()
+    start = torch.randint(1, 9, lane.shape)
+    ours = point.place_loss(log_p, start, lane, node)
+    naive = []
+    for b in range(B):
+        nll = [-log_p[b, lane[b, f], node[b, f], start[b, f]] for f in range(F) if lane[b, f] >= 0]
+        naive.append(mean(nll))
+    same(ours, mean(naive), log_p)
+
+
 def check_read_out() -> None:
     logits, tokens = leaf(B, 4, V), torch.randint(V, (B, 4))
     valid = torch.tensor([[True, True, False, True], [False] * 4, [True, False, False, False]])
@@ -283,6 +305,7 @@ def check_read_out() -> None:
 CHECKS = [
     check_matching,
     check_token,
+    check_token_of_states,
     check_route,
     check_progress,
     check_fact_write,
@@ -292,6 +315,7 @@ CHECKS = [
     check_usage,
     check_read_out,
     check_point,
+    check_place,
 ]
 
 

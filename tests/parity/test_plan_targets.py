@@ -10,9 +10,13 @@ from pdt.chronicle import Chronicle
 from pdt.chronicle.dials import turn_dials
 from pdt.chronicle.meter import nano_meter
 from pdt.config import load_config
+from pdt.config.model import FROM_BEGINNINGS
+from pdt.errors import ConfigError
 from pdt.model.build import random_model
-from pdt.model.oracle import OPENING_TOKENS, oracle_plans, plan_targets
-from pdt.model.pdt import ParallelDecoder, Prompt
+from pdt.model.oracle import oracle_plans, plan_targets
+from pdt.model.passages import OPENING_TOKENS, passages_in_plan_space
+from pdt.model.pdt import ParallelDecoder
+from pdt.model.prompt import Prompt
 from pdt.records.batch import RecordBatch, collate
 from pdt.records.compile import Compiler
 from pdt.records.embed import Projection
@@ -69,13 +73,67 @@ def test_a_node_is_what_the_trunk_says_of_the_passages_it_owns(
             if lane < 0:
                 continue
             start, stop = int(batch.fact_start_BF[b, f]), int(batch.fact_stop_BF[b, f])
+            words = F.rms_norm(model.trunk.embed_tokens(tokens), (config.trunk.shape.width,))
+            words = F.pad(words - words.mean(0), (0, 0, 0, 3))
             part = {
+                NodeTarget.FIRST_WORDS: torch.tensor([1.0, 0.7, 0.5, 0.35])
+                @ words[start : start + 4],
                 NodeTarget.BEFORE: h[start - 1],
                 NodeTarget.OPENING: h[start : min(stop, start + OPENING_TOKENS)].mean(0),
                 NodeTarget.PASSAGE: h[start:stop].mean(0),
             }[form]
             nodes[lane, int(batch.owner_node_BF[b, f])] += weight @ F.normalize(part, dim=0)
         torch.testing.assert_close(targets_BKNP[b], F.normalize(nodes, dim=-1), atol=2e-4, rtol=0)
+
+
+@pytest.mark.parametrize("form", FROM_BEGINNINGS)
+def test_a_planner_that_points_gives_nodes_that_own_the_places_it_points_at(
+    form: NodeTarget, batch: RecordBatch
+) -> None:
+    config = load_config(
+        "nano",
+        overrides=[f"planner.targets={form}", "planner.points=true", "planner.prompt_layers=1"],
+    )
+    model = random_model(config, seed=3)
+    prompt = read(model, batch)
+    plans = model.plan(prompt)
+    assert plans.places_BKNT is not None
+    outside = batch.prompt_tokens_BS < 0
+    assert (plans.places_BKNT.exp().sum(-1) - 1).abs().max() < 1e-5
+    assert (plans.places_BKNT.exp() * outside[:, None, None]).abs().max() == 0
+    place_BQ = plans.places_BKNT.argmax(-1).flatten(1)
+    stop_BQ = torch.minimum(place_BQ + OPENING_TOKENS, prompt.lengths_B[:, None])
+    said = passages_in_plan_space(config, model.trunk, prompt, place_BQ, stop_BQ)
+    torch.testing.assert_close(plans.nodes_BKNP.flatten(1, 2), said, atol=1e-5, rtol=1e-4)
+    plans.nodes_BKNP.square().sum().backward()
+    assert model.planner.point_to.weight.grad is not None, "the choice of a place has no gradient"
+
+
+def test_the_prompt_is_read_in_both_directions_where_the_planner_says_so(
+    batch: RecordBatch,
+) -> None:
+    """What a place is pointed at for may stand behind it; padding and other documents do not."""
+    config = load_config(
+        "nano",
+        overrides=["planner.targets=opening", "planner.points=true", "planner.prompt_layers=1"],
+    )
+    model = random_model(config, seed=3)
+    tokens = batch.prompt_tokens_BS[:1, :40].clamp(min=0)
+    other = tokens.clone()
+    other[:, 39] += 1
+    first, second = (model.plan(model.read_prompt(some)).places_BKNT for some in (tokens, other))
+    assert first is not None and second is not None
+    ratio = (first - second)[..., :39]
+    assert (ratio - ratio.mean(-1, keepdim=True)).abs().max() > 1e-6
+    padded = torch.cat([tokens, tokens], dim=1)
+    both = model.plan(model.read_prompt(torch.cat([padded, padded]), torch.tensor([40, 80])))
+    assert both.places_BKNT is not None
+    torch.testing.assert_close(both.places_BKNT[:1, :, :, :40], first, atol=1e-4, rtol=1e-4)
+
+
+def test_a_passage_whose_first_place_does_not_tell_it_cannot_be_pointed_at() -> None:
+    with pytest.raises(ConfigError, match="says where a passage begins"):
+        load_config("nano", overrides=["planner.targets=passage", "planner.points=true"])
 
 
 def test_nodes_move_with_the_lanes_they_were_given_to(batch: RecordBatch) -> None:

@@ -4,6 +4,7 @@ from itertools import permutations
 
 import pytest
 import torch
+from torch import Tensor
 
 from pdt.config import load_config
 from pdt.model.pdt import ParallelDecoder
@@ -125,6 +126,25 @@ def test_no_gradient_reaches_the_trunk(model: ParallelDecoder) -> None:
     h, _ = roll(model, open_frontier(model, tokens, lengths), lane_tokens(model, 2, blocks=2))
     model.logits(h).square().sum().backward()
     assert all(p.grad is None and not p.requires_grad for p in model.trunk.parameters())
+
+
+@pytest.mark.paper("Eq. 4")
+def test_a_read_in_state_units_asks_alike_and_answers_in_proportion() -> None:
+    """Of a state ten times as large the answer is ten times as large; in plain units it is not."""
+
+    def answers(units: str) -> tuple[Tensor, Tensor]:
+        model = open_model(load_config("tiny", overrides=[f"reads.in_state_units={units}"]))
+        tokens, lengths = prompts(model)
+        read = model.lane_layers[0].plan_kv
+        memory = model.read_plans(plan_of(model, tokens, lengths))[0]
+        h_BKTD = torch.randn(2, 3, 5, model.config.trunk.shape.width)
+        with torch.no_grad():
+            return read(h_BKTD, memory), read(10 * h_BKTD, memory)
+
+    small, large = answers("true")
+    torch.testing.assert_close(10 * small, large, atol=1e-5, rtol=1e-4)
+    small, large = answers("false")
+    assert not torch.allclose(10 * small, large, rtol=0.1)
 
 
 @pytest.mark.paper("§3.2", "Eq. 2")

@@ -15,7 +15,6 @@ def test_every_preset_is_valid_and_canonical_comes_first() -> None:
     assert set(preset_names()) == {
         "canonical",
         "digest",
-        "digest-short",
         "nano",
         "nano-2",
         "qwen3-14b",

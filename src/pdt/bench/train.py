@@ -22,8 +22,9 @@ from pdt.bench.timing import Timing, interleave, ratio
 from pdt.config import PdtConfig, load_config
 from pdt.model.attention import Segment
 from pdt.model.build import random_model
-from pdt.model.pdt import Frontier, ParallelDecoder, Prompt
+from pdt.model.pdt import Frontier, ParallelDecoder
 from pdt.model.planner import PlanSet
+from pdt.model.prompt import Prompt
 from pdt.objective.token import scoring_states, token_nll
 from pdt.training.peak import peak_of
 from pdt.training.rollout import roll_out
@@ -110,7 +111,13 @@ def sample_documents(
         return torch.randn(*shape, generator=draw)
 
     lengths = torch.full((B,), prompt_tokens)
-    prompt = Prompt(normal(B, prompt_tokens, D), lengths, None, ())
+    prompt = Prompt(
+        normal(B, prompt_tokens, D),
+        lengths,
+        None,
+        torch.zeros(B, prompt_tokens, dtype=torch.long),
+        (),
+    )
     valid = (torch.arange(N) < 2).expand(B, K, N)
     plans = PlanSet(normal(B, K, N, P), valid, torch.zeros(B, K))
     fork = normal(K, B, section_tokens, D).transpose(0, 1)

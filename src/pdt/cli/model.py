@@ -75,7 +75,9 @@ def pack(
     ] = False,
     trunk_of: Annotated[
         str | None,
-        typer.Option(help="Leave the trunk out: it is that packed model's, such as nano's."),
+        typer.Option(
+            help="Leave the trunk out: it is in that packed model (nano), or that GGUF file."
+        ),
     ] = None,
 ) -> None:
     """Write a model with its trunk and tokenizer, so that it needs nothing else."""

@@ -106,6 +106,10 @@ class LanesConfig(Strict):
         return self
 
 
+FROM_BEGINNINGS = (NodeTarget.BEFORE, NodeTarget.OPENING, NodeTarget.FIRST_WORDS)
+"""Targets that a passage's first place tells."""
+
+
 class PlannerConfig(Strict):
     """The set planner of §3.2."""
 
@@ -118,10 +122,20 @@ class PlannerConfig(Strict):
     """A fail-fast ceiling; a source is never truncated to meet it."""
     targets: NodeTarget = NodeTarget.TEXT
     """What plan nodes are made from: their words, or the trunk's own states of what they own."""
+    points: bool = False
+    """Whether a node is a passage of the prompt that the planner points at. Not the paper's: in
+    Eq. 2 a node is any vector."""
+    prompt_layers: Annotated[int, Field(ge=0)] = 0
+    """Layers that read the prompt in both directions before the queries do. The paper has none."""
 
     @model_validator(mode="after")
     def _divides(self) -> "PlannerConfig":
         require_divides("width", self.width, "heads", self.heads)
+        if self.points and self.targets not in FROM_BEGINNINGS:
+            raise ValueError(
+                "a planner that points says where a passage begins, and that is not all of "
+                f"targets: {self.targets}; choose {' or '.join(FROM_BEGINNINGS)}"
+            )
         return self
 
 
@@ -137,6 +151,11 @@ class ReadsConfig(Strict):
     plan_in_prompt: bool = True
     """Whether the prompt is read with the plan too. Else a lane has it in Plan-KV alone, and
     nothing of it stays once it is taken away."""
+    node_positions: Annotated[float, Field(gt=0)] = 0.02
+    """How large the positions of plan nodes start, beside memories whose values are about one."""
+    in_state_units: bool = False
+    """Whether a read asks and answers in units of the state's own size. Not the paper's: a trunk
+    whose states are large hears a read sooner."""
 
     @model_validator(mode="after")
     def _divides(self) -> "ReadsConfig":

@@ -35,8 +35,9 @@ from pdt.generation.settings import GenerationSettings
 from pdt.generation.standing import Standing
 from pdt.generation.trouble import trouble_of
 from pdt.model.kernels.round import Notes
-from pdt.model.pdt import Frontier, ParallelDecoder, Prompt
+from pdt.model.pdt import Frontier, ParallelDecoder
 from pdt.model.planner import PlanSet
+from pdt.model.prompt import Prompt
 from pdt.notes.bus import NotesBus
 from pdt.notes.visibility import visibility_table
 from pdt.tokenizer import StudentTokenizer

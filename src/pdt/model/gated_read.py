@@ -1,5 +1,9 @@
 """Gated cross-attention from a lane's state to a small memory: the form Plan-KV and SNC share.
 
+States of a large pretrained trunk are far from unit size (SmolLM2's are 20 to 30 near its end), and
+a read that starts at nothing takes thousands of steps to be heard beside them. `in_state_units`
+asks with the state over its root mean square and counts the answer in that unit.
+
 Paper: §3.4, §3.5, Eq. 4, Fig. 2.
 """
 
@@ -8,6 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from pdt.config import ReadsConfig
 from pdt.model.product import product
 
 
@@ -28,9 +33,11 @@ class GatedRead(nn.Module):
     exactly zero, so an empty memory and no memory are the same.
     """
 
-    def __init__(self, state: int, memory: int, width: int, heads: int, gate: float) -> None:
+    def __init__(self, state: int, reads: ReadsConfig, gate: float) -> None:
         super().__init__()
-        self.heads = heads
+        memory, width = reads.memory_width, reads.width
+        self.heads = reads.heads
+        self.in_state_units = reads.in_state_units
         self.q_proj = nn.Linear(state, width)
         self.k_proj = nn.Linear(memory, width)
         self.v_proj = nn.Linear(memory, width)
@@ -45,7 +52,9 @@ class GatedRead(nn.Module):
         return ReadMemory(self._split_heads(k), self._split_heads(v), readable_BKS)
 
     def forward(self, h_BKTD: Tensor, memory: ReadMemory) -> Tensor:
-        q = self._split_heads(product(h_BKTD, self.q_proj.weight, self.q_proj.bias))
+        unit_BKT1 = _unit(h_BKTD) if self.in_state_units else None
+        asked = h_BKTD if unit_BKT1 is None else h_BKTD / unit_BKT1
+        q = self._split_heads(product(asked, self.q_proj.weight, self.q_proj.bias))
         # Both B and K are batch axes of this attention: a lane has no address for another's memory.
         scores = q @ memory.k.transpose(-1, -2) * q.shape[-1] ** -0.5  # [B, K, H, T, S]
         hidden = ~memory.readable_BKS[:, :, None, None, :]
@@ -54,7 +63,14 @@ class GatedRead(nn.Module):
         out = product(read, self.o_proj.weight, self.o_proj.bias)
         anything = memory.readable_BKS.any(-1)[:, :, None, None]
         gate = memory.gate * torch.sigmoid(self.residual_gate)
-        return out * (gate * anything).to(out.dtype)
+        out = out * (gate * anything).to(out.dtype)
+        return out if unit_BKT1 is None else out * unit_BKT1
 
     def _split_heads(self, x_BKTA: Tensor) -> Tensor:
         return x_BKTA.unflatten(-1, (self.heads, -1)).transpose(2, 3)
+
+
+def _unit(h_BKTD: Tensor) -> Tensor:
+    """The root mean square of each state; it only sets the scale, so no gradient asks for it."""
+    h = h_BKTD.detach()
+    return h.float().square().mean(-1, keepdim=True).sqrt().clamp(min=1e-6).to(h.dtype)

@@ -21,27 +21,16 @@ from pdt.model.cache import Finished, LayerMemory, SegmentList, SuffixBuffer, Ta
 from pdt.model.gated_read import ReadMemory
 from pdt.model.heads import SemanticHeads
 from pdt.model.layer import DecoderLayer, LaneLayer, stand_on
+from pdt.model.passages import passages_from_each_place
 from pdt.model.plan_kv import PlanMemory
 from pdt.model.planner import PlanSet, SetPlanner
+from pdt.model.prompt import Prompt
 from pdt.model.rope import Rotary, rotary
 from pdt.model.trunk import Trunk, TrunkIdentity
 from pdt.notes.bus import NoteBlock, NotesBus
 from pdt.notes.visibility import visibility_table
 from pdt.notes.writer import NoteWriter
 from pdt.tokenizer import StudentTokenizer
-
-
-@dataclass(frozen=True)
-class Prompt:
-    """The common prompt, read once below the fork; what the planner and every lane start from."""
-
-    h_BTD: Tensor
-    """Trunk states at the fork."""
-    lengths_B: Tensor
-    valid_BT: Tensor | None
-    """None when all prompts of the batch are equally long."""
-    lower: Sequence[Segment]
-    """Keys and values of each trunk layer: one copy, lane axis 1; none where only states matter."""
 
 
 @dataclass
@@ -116,11 +105,14 @@ class ParallelDecoder(nn.Module):
         memories: list[LayerMemory] = [SegmentList() for _ in self.trunk.layers]
         h = self.trunk(tokens_BT[:, None], self._rotary(positions[:, None]), memories)
         lower = [Segment(past.k, past.v, valid) for memory in memories for past in memory.past]
-        return Prompt(h[:, 0], lengths_B, valid, lower)
+        return Prompt(h[:, 0], lengths_B, valid, tokens_BT, lower)
 
     def plan(self, prompt: Prompt) -> PlanSet:
         """Run the set planner, once. It sees prompt states only."""
-        return self.planner(prompt.h_BTD, prompt.valid_BT)
+        passages = None
+        if self.planner.points:
+            passages = passages_from_each_place(self.config, self.trunk, prompt)
+        return self.planner(prompt.h_BTD, prompt.valid_BT, passages)
 
     def open_lanes(
         self, prompt: Prompt, plans: PlanSet, *, suffix_tokens: int | None = None

@@ -33,11 +33,9 @@ class PlanKV(GatedRead):
 
     def __init__(self, config: PdtConfig) -> None:
         reads = config.reads
-        super().__init__(
-            config.trunk.shape.width, reads.memory_width, reads.width, reads.heads, reads.plan_gate
-        )
+        super().__init__(config.trunk.shape.width, reads, reads.plan_gate)
         self.node_position = nn.Parameter(torch.empty(config.planner.nodes, reads.memory_width))
-        nn.init.normal_(self.node_position, std=0.02)
+        nn.init.normal_(self.node_position, std=reads.node_positions)
 
     def read_plan(self, memory_BKNE: Tensor, valid_BKN: Tensor) -> ReadMemory:
         """Keys and values of the whole generation; nodes stay apart, each at its own position."""

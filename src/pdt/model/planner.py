@@ -1,8 +1,12 @@
 """The set planner: reads the prompt once, returns K unordered outlines and a presentation order.
 
+Where nodes are passages of the prompt a planner can point (`planner.points`): a query then chooses
+a place, and its node is what the frozen trunk says of a passage that begins there.
+
 Paper: §3.2, Eq. 2.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -24,6 +28,8 @@ class PlanSet:
     """Presentation scores; the highest is read first."""
     validity_BKN: Tensor | None = None
     """The planner's validity logits; None for a plan that was given (oracle)."""
+    places_BKNT: Tensor | None = None
+    """log p of every place of the prompt, of a planner that points."""
 
     @property
     def lane_at_position(self) -> Tensor:
@@ -58,6 +64,7 @@ class PlanSet:
             edit(self.valid_BKN),
             edit(self.scores_BK),
             None if self.validity_BKN is None else edit(self.validity_BKN),
+            None if self.places_BKNT is None else edit(self.places_BKNT),
         )
 
 
@@ -84,20 +91,86 @@ class SetPlanner(nn.Module):
             batch_first=True,
             norm_first=True,
         )
+        self.points = planner.points
+        self.prompt = PromptEncoder(config) if planner.prompt_layers else None
+        if planner.points:
+            self.point_from = nn.Linear(planner.width, planner.width)
+            self.point_to = nn.Linear(planner.width, planner.width)
         norm = nn.LayerNorm(planner.width)
         self.decoder = nn.TransformerDecoder(layer, planner.layers, norm)
         self.validity = nn.Linear(planner.width, 1)
         self.presentation = nn.Linear(planner.width, 1)
         nn.init.normal_(self.queries, std=0.02)
 
-    def forward(self, h_BTD: Tensor, valid_BT: Tensor | None) -> PlanSet:
-        """`h_BTD` is the trunk's output at the fork; `valid_BT` is False on padding."""
+    def forward(
+        self, h_BTD: Tensor, valid_BT: Tensor | None, passages_BTP: Tensor | None = None
+    ) -> PlanSet:
+        """`h_BTD` is the trunk's output at the fork; `valid_BT` is False on padding.
+
+        `passages_BTP` is what a node would be that pointed at each place.
+        """
         h_BTD = h_BTD.to(self.queries.dtype)  # the trunk may compute in BF16
         prompt = self.prompt_proj(F.rms_norm(h_BTD, h_BTD.shape[-1:]))
         queries = self.queries.expand(len(prompt), -1, -1)
         padding = None if valid_BT is None else ~valid_BT
+        if self.prompt is not None:
+            prompt = self.prompt(prompt, padding)
         states = self.decoder(queries, prompt, memory_key_padding_mask=padding)
         nodes = states.unflatten(1, (self.lanes, self.nodes))  # [B, K, N, P]
         validity = self.validity(nodes).squeeze(-1)
         scores = self.presentation(nodes.mean(2)).squeeze(-1)
-        return PlanSet(nodes, validity > 0, scores, validity)
+        plans = PlanSet(nodes, validity > 0, scores, validity)
+        if passages_BTP is None:
+            return plans
+        return self._pointing(plans, prompt, padding, passages_BTP.to(prompt.dtype))
+
+    def _pointing(
+        self, plans: PlanSet, prompt_BTP: Tensor, padding_BT: Tensor | None, passages_BTP: Tensor
+    ) -> PlanSet:
+        """Nodes as passages of the prompt: the likeliest place alone, with the gradient of all."""
+        q, k = self.point_from(plans.nodes_BKNP), self.point_to(prompt_BTP)
+        logits_BKNT = torch.einsum("bknp,btp->bknt", q, k) * q.shape[-1] ** -0.5
+        if padding_BT is not None:
+            logits_BKNT = logits_BKNT.masked_fill(padding_BT[:, None, None], -torch.inf)
+        log_p = logits_BKNT.log_softmax(-1)
+        soft_BKNP = torch.einsum("bknt,btp->bknp", log_p.exp(), passages_BTP)
+        row = torch.arange(len(passages_BTP), device=passages_BTP.device)[:, None, None]
+        chosen_BKNP = passages_BTP[row, log_p.argmax(-1)]
+        nodes = chosen_BKNP + soft_BKNP - soft_BKNP.detach()
+        return replace(plans, nodes_BKNP=nodes, places_BKNT=log_p)
+
+
+class PromptEncoder(nn.Module):
+    """The prompt read in both directions, so that where a passage begins says what follows.
+
+    The trunk's states know only what stands before them. Not in the paper (§3.2), whose queries
+    attend to them directly.
+    """
+
+    def __init__(self, config: PdtConfig) -> None:
+        super().__init__()
+        planner = config.planner
+        layer = nn.TransformerEncoderLayer(
+            planner.width,
+            planner.heads,
+            planner.feed_forward,
+            dropout=0.0,
+            activation="gelu",
+            batch_first=True,
+            norm_first=True,
+        )
+        self.layers = nn.TransformerEncoder(
+            layer, planner.prompt_layers, nn.LayerNorm(planner.width), enable_nested_tensor=False
+        )
+
+    def forward(self, prompt_BTP: Tensor, padding_BT: Tensor | None) -> Tensor:
+        places = _waves(prompt_BTP).to(prompt_BTP.dtype)
+        return self.layers(prompt_BTP + places, src_key_padding_mask=padding_BT)
+
+
+def _waves(x_BTP: Tensor) -> Tensor:
+    """Sines and cosines of every place, as wide as the prompt: [T, P]."""
+    T, P = x_BTP.shape[1:]
+    place_T1 = torch.arange(T, device=x_BTP.device)[:, None]
+    rates = torch.exp(torch.arange(0, P, 2, device=x_BTP.device) * (-math.log(10_000.0) / P))
+    return torch.stack([(place_T1 * rates).sin(), (place_T1 * rates).cos()], -1).flatten(1)

@@ -23,9 +23,7 @@ class SharedNotes(GatedRead):
 
     def __init__(self, config: PdtConfig) -> None:
         reads = config.reads
-        super().__init__(
-            config.trunk.shape.width, reads.memory_width, reads.width, reads.heads, reads.notes_gate
-        )
+        super().__init__(config.trunk.shape.width, reads, reads.notes_gate)
         self.address = NoteAddress(config.lanes.count, reads.memory_width)
         self.inner_gate = nn.Parameter(torch.ones(()))
 

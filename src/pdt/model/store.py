@@ -198,6 +198,8 @@ def share_trunk(model: ParallelDecoder, other: str, dtype: torch.dtype, out: Pat
 
     One that lies beside `out` is bound by its name alone, so that both can move together.
     """
+    if other.endswith(".gguf"):
+        return _stand_on_file(model, Path(other))
     directory = model_directory(other)
     if is_packed(model):
         raise UsageError(
@@ -262,6 +264,30 @@ def _packed_trunk(directory: Path, trunk: str | None, identity: TrunkIdentity) -
     return next((place / TRUNK for place in places if os.path.isfile(place / TRUNK)), None)
 
 
+def _stand_on_file(model: ParallelDecoder, file: Path) -> None:
+    """Bind `model` to the decoder file that its trunk was taken from, wherever that lies later."""
+    identity = model.trunk_identity
+    assert identity is not None
+    if identity.source is None or Path(identity.source).resolve() != file.resolve():
+        raise UsageError(
+            f"The trunk of this model was taken from {identity.source or 'no file'}, not {file}.\n"
+            "Name that file, or pack the model with its own trunk (without --trunk-of)."
+        )
+    model.trunk_identity = TrunkIdentity(file.name, None, identity.digest)
+
+
+def _found_file(name: str) -> str:
+    """Where a decoder file lies that a packed model names without a place."""
+    places = [Path(".cache"), Path(__file__).parents[3] / ".cache", Path()]
+    for place in places:
+        if (place / name).is_file():
+            return str((place / name).resolve())
+    raise UsageError(
+        f"This model stands on the decoder {name}, which is not here.\n"
+        "Run `make weights` in the project's directory (98 MB), or say where it lies with --trunk."
+    )
+
+
 def _open_source(
     config: PdtConfig, trunk: str | None, identity: TrunkIdentity
 ) -> tuple[PretrainedWeights, str, str | None]:
@@ -272,6 +298,8 @@ def _open_source(
             "The model was saved without its trunk, and the trunk came from no file.\n"
             "Save it with the trunk (with_trunk=True), or give --trunk PATH."
         )
+    if trunk is None and source.endswith(".gguf") and "/" not in source:
+        source = _found_file(source)
     revision = identity.revision if source == identity.source else None
     weights = open_weights(source, revision)
     check_shape(config, weights)

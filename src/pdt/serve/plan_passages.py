@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from pdt.generation.loop import Generation
-from pdt.model.oracle import passages_in_plan_space
+from pdt.model.passages import passages_in_plan_space
 from pdt.records.align import monotone, tokens_between
 from pdt.sentences.support import source_sentences
 from pdt.tokenizer import StudentTokenizer, prompt_text
@@ -77,6 +77,6 @@ def _passages(
     )
     bounds_F2 = torch.tensor(spans, device=device)
     passages_FP = passages_in_plan_space(
-        model.config, prompt, bounds_F2[None, :, 0], bounds_F2[None, :, 1]
+        model.config, model.trunk, prompt, bounds_F2[None, :, 0], bounds_F2[None, :, 1]
     )[0]
     return texts, F.normalize(passages_FP.float(), dim=-1)

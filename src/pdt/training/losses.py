@@ -10,15 +10,16 @@ import torch
 from torch import Tensor
 
 from pdt.model.oracle import oracle_plans, plan_targets
-from pdt.model.pdt import ParallelDecoder, Prompt
+from pdt.model.pdt import ParallelDecoder
 from pdt.model.planner import PlanSet
+from pdt.model.prompt import Prompt
 from pdt.notes.bus import NotesBus
 from pdt.objective.channel import code_counts, codebook_loss, commitment_loss, usage_deficit
 from pdt.objective.fact_write import fact_write_loss
 from pdt.objective.matching import match_plans, plans_apart
 from pdt.objective.note import note_loss
 from pdt.objective.order import order_loss
-from pdt.objective.point import point_loss
+from pdt.objective.point import place_loss, point_loss
 from pdt.objective.progress import progress_loss
 from pdt.objective.read_out import read_out_loss
 from pdt.objective.route import route_loss
@@ -136,10 +137,19 @@ def _plan(
     if Loss.ORDER in counted:
         parts[Loss.ORDER] = order_loss(learned.scores_BK, batch.lane_at_position_BK)
     if Loss.POINT in counted:
-        parts[Loss.POINT] = point_loss(learned.nodes_BKNP, targets, batch.node_valid_BKN)
+        parts[Loss.POINT] = _point(learned, targets, batch)
     if plan is PlanCondition.ORACLE:
         learned = oracle_plans(model, prompt, batch)
     return _Planned(learned, parts, apart)
+
+
+def _point(learned: PlanSet, targets_BKNP: Tensor, batch: RecordBatch) -> Tensor:
+    """Where a planner says which places it points at, those; else how near its nodes are."""
+    if learned.places_BKNT is None:
+        return point_loss(learned.nodes_BKNP, targets_BKNP, batch.node_valid_BKN)
+    return place_loss(
+        learned.places_BKNT, batch.fact_start_BF, batch.owner_lane_BF, batch.owner_node_BF
+    )
 
 
 def _route(model: ParallelDecoder, batch: RecordBatch, plans: PlanSet) -> Tensor:

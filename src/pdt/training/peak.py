@@ -20,7 +20,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from pdt.config import PdtConfig
 from pdt.model.census import FP32, Memory, meta_model, take_census
-from pdt.model.pdt import ParallelDecoder, Prompt
+from pdt.model.pdt import ParallelDecoder
+from pdt.model.prompt import Prompt
 from pdt.objective.total import total_loss
 from pdt.records.batch import RecordBatch
 from pdt.records.shards import ARRAYS
@@ -159,6 +160,12 @@ def sample_step(
     batch = RecordBatch(record_ids=names, dependency_ids=empty, coined_choice_ids=empty, **arrays)
     width, lanes = config.trunk.shape.width, config.lanes.count
     lengths = torch.full((documents,), prompt_tokens)
-    prompt = Prompt(torch.zeros(documents, prompt_tokens, width), lengths, None, ())
+    prompt = Prompt(
+        torch.zeros(documents, prompt_tokens, width),
+        lengths,
+        None,
+        torch.zeros(documents, prompt_tokens, dtype=torch.long),
+        (),
+    )
     fork = torch.zeros(lanes, documents, section_tokens, width).transpose(0, 1)
     return TrunkStates(prompt, fork), batch

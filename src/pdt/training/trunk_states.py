@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pdt.model.pdt import ParallelDecoder, Prompt
+from pdt.model.pdt import ParallelDecoder
+from pdt.model.prompt import Prompt
 from pdt.records.batch import RecordBatch
 from pdt.training.trunk_cache import TrunkCache
 
@@ -47,7 +48,13 @@ class TrunkReader:
         place_BT = torch.arange(h_BTD.shape[1]).expand(h_BTD.shape[:2])
         valid = place_BT < lengths[:, None] if bool((lengths < h_BTD.shape[1]).any()) else None
         device = h_BTD.device
-        prompt = Prompt(h_BTD, lengths.to(device), None if valid is None else valid.to(device), ())
+        prompt = Prompt(
+            h_BTD,
+            lengths.to(device),
+            None if valid is None else valid.to(device),
+            batch.prompt_tokens_BS[:, : h_BTD.shape[1]].clamp(min=0).to(device),
+            (),
+        )
         if not with_targets:
             return TrunkStates(prompt, None)
         B, K, T = batch.section_tokens_BKT.shape

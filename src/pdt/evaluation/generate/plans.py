@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import torch
 
 from pdt.model.oracle import oracle_plans, plan_targets
-from pdt.model.pdt import ParallelDecoder, Prompt
+from pdt.model.pdt import ParallelDecoder
 from pdt.model.planner import PlanSet
+from pdt.model.prompt import Prompt
 from pdt.objective.matching import match_plans
 from pdt.records.batch import RecordBatch
 

@@ -42,7 +42,8 @@ from pdt.evaluation.protocol.scope import scope_of, timed_documents
 from pdt.evaluation.protocol.settings import EvaluationSettings
 from pdt.generation.ledger import peak_memory
 from pdt.generation.settings import GenerationSettings
-from pdt.model.pdt import ParallelDecoder, Prompt
+from pdt.model.pdt import ParallelDecoder
+from pdt.model.prompt import Prompt
 from pdt.records.batch import RecordShards
 from pdt.records.compile import Compiler
 from pdt.records.fit import check_fit

@@ -16,8 +16,9 @@ from pdt.evaluation.lines.likelihoods import Likelihoods
 from pdt.evaluation.protocol.conditions import Condition
 from pdt.generation.interventions import edited_bus, fitted_to
 from pdt.model.cache import LayerMemory, SegmentList, Taken
-from pdt.model.pdt import Frontier, ParallelDecoder, Prompt
+from pdt.model.pdt import Frontier, ParallelDecoder
 from pdt.model.planner import PlanSet
+from pdt.model.prompt import Prompt
 from pdt.notes.bus import NotesBus
 from pdt.notes.visibility import visibility_table
 from pdt.objective.token import token_nll

@@ -16,7 +16,8 @@ from pdt.generation.lane import Continuations
 from pdt.generation.ledger import Ledger
 from pdt.generation.loop import start
 from pdt.generation.settings import GenerationSettings
-from pdt.model.pdt import ParallelDecoder, Prompt
+from pdt.model.pdt import ParallelDecoder
+from pdt.model.prompt import Prompt
 from pdt.tokenizer import StudentTokenizer
 
 

@@ -70,10 +70,10 @@ static void run_layer(const round_of *c, const layer *l, const worker *t, float 
     for (memory_kind kind = PLAN; kind <= NOTES; kind++) add_read(c, l, kind, t, a, b);
 }
 
-/* Floats of scratch for one thread: rows in blocks, normed rows, scores. */
+/* Floats of scratch for one thread: rows in blocks, normed rows, their sizes, scores. */
 static long of_a_thread(const round_of *c) {
     long blocks = c->rows * blocks_of(c->widest);
-    return blocks * (long)(sizeof(rounded) / sizeof(float)) + c->rows * c->width + score_room(c);
+    return blocks * (long)(sizeof(rounded) / sizeof(float)) + c->rows * (c->width + 1) + score_room(c);
 }
 
 /* Floats of scratch for a round: those buffers, then what each thread has for itself. */
@@ -88,10 +88,11 @@ void pdt_round(const round_of *c, const layer *layers) {
     meeting all = {0, 0, 0};
 #pragma omp parallel num_threads(c->threads)
     {
-        worker t = {omp_get_thread_num(), omp_get_num_threads(), 0, 0, 0, &all};
+        worker t = {omp_get_thread_num(), omp_get_num_threads(), 0, 0, 0, 0, &all};
         t.rounded = (rounded *)(private + t.me * of_a_thread(c));
         t.normed = (float *)(t.rounded + rows * blocks_of(c->widest));
-        t.scores = t.normed + rows * c->width;
+        t.unit = t.normed + rows * c->width;
+        t.scores = t.unit + rows;
         for (long i = 0; i < c->layers; i++) run_layer(c, layers + i, &t, a, b, d, e, f);
     }
 }

@@ -31,20 +31,34 @@ static void read_head(const round_of *c, const layer *l, memory_kind kind, const
         if (readable[i]) add_scaled(sum, v + i * W, s[n++], W);
 }
 
+/* What a read asks with: the states as they are, or each over its size, which `unit` keeps. Every thread does
+ * all rows for itself, as norms do. */
+static const float *asking_rows(const round_of *c, const gated_read *m, const worker *t) {
+    for (long r = 0; r < c->rows; r++) {
+        const float *h = c->h + r * c->width;
+        float size = m->in_state_units ? sqrtf(dot(h, h, c->width) / c->width) : 1.0f;
+        t->unit[r] = size > 1e-6f ? size : 1e-6f;
+        if (m->in_state_units)
+            for (long i = 0; i < c->width; i++) t->normed[r * c->width + i] = h[i] / t->unit[r];
+    }
+    return m->in_state_units ? t->normed : c->h;
+}
+
 static void add_read(const round_of *c, const layer *l, memory_kind kind, const worker *t, float *a,
                      float *b) {
     const gated_read *m = &l->read[kind];
     long rows = c->rows, D = c->width, A = m->q.outs, items = rows * m->heads, slots = 0;
     for (long d = 0; d < c->documents; d++) slots += l->held[d]->read[kind].slots;
     if (!slots) return;
-    take_rows(c, t, c->h, D, m->q.kind);
-    SHARE(m->q, c->h, 0, a, add_bias(a + row * A, bias, from, to));
+    const float *asking = asking_rows(c, m, t);
+    take_rows(c, t, asking, D, m->q.kind);
+    SHARE(m->q, asking, 0, a, add_bias(a + row * A, bias, from, to));
     meet(t);
     for (long i = items * t->me / t->team; i < items * (t->me + 1) / t->team; i++)
         read_head(c, l, kind, t, a, b, i);
     meet(t);
     take_rows(c, t, b, A, m->o.kind);
     SHARE(m->o, b, 0, a,
-          add_residual(c->h + row * D, a + row * D, bias, opened(c, l, kind, row), from, to));
+          add_residual(c->h + row * D, a + row * D, bias, opened(c, l, kind, row) * t->unit[row], from, to));
     meet(t);
 }

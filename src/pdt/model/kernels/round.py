@@ -68,7 +68,7 @@ class CompiledLayers:
             for kind, module in ((PLAN, upper.plan_kv), (NOTES, upper.snc)):
                 read = slot.read[kind]
                 read.q, read.o = self._linear(module.q_proj), self._linear(module.o_proj)
-                read.heads = module.heads
+                read.heads, read.in_state_units = module.heads, module.in_state_units
 
     def _set_layer(self, slot: Layer, layer: "DecoderLayer") -> None:
         attention, mlp = layer.self_attn, layer.mlp

@@ -11,7 +11,7 @@ typedef struct {
 
 typedef struct { /* Plan-KV or SNC: a gated read of a small memory, which each document has its own of */
     linear q, o;
-    long heads;
+    long heads, in_state_units;
 } gated_read;
 
 typedef struct {

@@ -14,7 +14,7 @@ class Linear(Structure):
 
 
 class Read(Structure):
-    _fields_ = [("q", Linear), ("o", Linear), ("heads", c_long)]
+    _fields_ = [("q", Linear), ("o", Linear), ("heads", c_long), ("in_state_units", c_long)]
 
 
 class Memory(Structure):

@@ -15,7 +15,7 @@ enum { SPINS = 6000 };
 
 typedef struct { /* what one thread works with */
     long me, team;
-    float *normed, *scores;
+    float *normed, *unit, *scores; /* unit: the size of each row's state */
     rounded *rounded; /* the rows of the product at hand, where its weight is of blocks */
     meeting *all;
 } worker;
