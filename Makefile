@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
-PARALLEL := -n 2 --dist loadgroup --no-loadscope-reorder
+PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
 SMOLLM := .cache/SmolLM2-135M-Instruct.Q4_1.gguf
 
 .PHONY: demo test test-fast fuzz test-weights check format docs site weights clean

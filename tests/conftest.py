@@ -31,11 +31,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "smollm2_gguf" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.weights(SMOLLM2))
-        # Tests of one file run in one process, for they share fixtures. One that is marked slow by
-        # itself, and not with its whole file, goes alone.
-        alone = any(mark.name == "slow" for mark in item.own_markers)
-        item.add_marker(pytest.mark.xdist_group(item.nodeid if alone else str(item.path)))
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)  # the longest first
+    # Files that hold a slow test go first, whole: tests of a file share fixtures, and the processes
+    # of `make test` take a file each.
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
