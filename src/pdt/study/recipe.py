@@ -90,6 +90,8 @@ class Recipe(Strict):
     judged_on: Part
     documents: Count
     """Test documents of each verdict."""
+    conditions: tuple[str, ...] = ()
+    """Those of a verdict; none are all of them in the first seed, and later what gates read."""
     repeats: Count = REPEATS
     """How often a verdict times each way of writing."""
     screen: str = "exact"

@@ -21,6 +21,7 @@ from pdt.evaluation.protocol.conditions import (
     SWAP,
     ZERO,
     along_with,
+    chosen_conditions,
 )
 from pdt.evaluation.protocol.settings import REPEATS
 from pdt.study.recipe import CONDITIONS, DrillRecipe, Phase, Recipe, TrunkRecipe
@@ -183,7 +184,8 @@ def _seed(recipe: Recipe, out: Path, seed: int) -> Iterator[Step]:
     bus, control = _packed(recipe, out, seed)
     yield from (bus, control)
     verdict = verdict_of(out, seed)
-    conditions = () if seed == 0 else FURTHER_SEEDS
+    named = chosen_conditions(recipe.conditions, with_self_only=True, with_learned=True)
+    conditions = named if recipe.conditions else () if seed == 0 else FURTHER_SEEDS
     runs = len(along_with(conditions or GENERATED, (*GENERATED, *SCORED, *COINED)))
     yield Step(
         f"seed {seed} verdict",
