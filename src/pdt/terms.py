@@ -131,7 +131,7 @@ class NodeTarget(StrEnum):
     PASSAGE = "passage"
     """The mean state of the whole passage."""
     FIRST_WORDS = "first_words"
-    """The embeddings of that passage's first tokens, the first of them most."""
+    """The embeddings of that passage's first twelve tokens, the first of them most."""
 
 
 class EncoderKind(StrEnum):

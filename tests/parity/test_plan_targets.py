@@ -16,6 +16,7 @@ from pdt.model.build import random_model
 from pdt.model.oracle import oracle_plans, plan_targets
 from pdt.model.passages import OPENING_TOKENS, passages_in_plan_space
 from pdt.model.pdt import ParallelDecoder
+from pdt.model.planner import own_places
 from pdt.model.prompt import Prompt
 from pdt.records.batch import RecordBatch, collate
 from pdt.records.compile import Compiler
@@ -74,10 +75,9 @@ def test_a_node_is_what_the_trunk_says_of_the_passages_it_owns(
                 continue
             start, stop = int(batch.fact_start_BF[b, f]), int(batch.fact_stop_BF[b, f])
             words = F.rms_norm(model.trunk.embed_tokens(tokens), (config.trunk.shape.width,))
-            words = F.pad(words - words.mean(0), (0, 0, 0, 3))
+            words = F.pad(words - words.mean(0), (0, 0, 0, 11))
             part = {
-                NodeTarget.FIRST_WORDS: torch.tensor([1.0, 0.7, 0.5, 0.35])
-                @ words[start : start + 4],
+                NodeTarget.FIRST_WORDS: 0.87 ** torch.arange(12) @ words[start : start + 12],
                 NodeTarget.BEFORE: h[start - 1],
                 NodeTarget.OPENING: h[start : min(stop, start + OPENING_TOKENS)].mean(0),
                 NodeTarget.PASSAGE: h[start:stop].mean(0),
@@ -101,12 +101,28 @@ def test_a_planner_that_points_gives_nodes_that_own_the_places_it_points_at(
     outside = batch.prompt_tokens_BS < 0
     assert (plans.places_BKNT.exp().sum(-1) - 1).abs().max() < 1e-5
     assert (plans.places_BKNT.exp() * outside[:, None, None]).abs().max() == 0
-    place_BQ = plans.places_BKNT.argmax(-1).flatten(1)
+    place_BQ = own_places(plans.places_BKNT, plans.valid_BKN).flatten(1)
     stop_BQ = torch.minimum(place_BQ + OPENING_TOKENS, prompt.lengths_B[:, None])
     said = passages_in_plan_space(config, model.trunk, prompt, place_BQ, stop_BQ)
     torch.testing.assert_close(plans.nodes_BKNP.flatten(1, 2), said, atol=1e-5, rtol=1e-4)
     plans.nodes_BKNP.square().sum().backward()
     assert model.planner.point_to.weight.grad is not None, "the choice of a place has no gradient"
+
+
+@pytest.mark.paper("§2.1")
+def test_two_nodes_that_exist_never_point_at_one_place() -> None:
+    """The surer one has it; a node that does not exist takes nothing from anybody."""
+    log_p = torch.rand(6, 3, 2, 9).mul(4).log_softmax(-1)
+    valid = torch.rand(6, 3, 2) < 0.7
+    places = own_places(log_p, valid)
+    for b in range(6):
+        free, left = set(range(9)), [(k, n) for k in range(3) for n in range(2) if valid[b, k, n]]
+        while left:
+            _, at, node = max((log_p[b, k, n, t].item(), t, (k, n)) for k, n in left for t in free)
+            assert places[b, node[0], node[1]] == at
+            free.remove(at)
+            left.remove(node)
+    assert torch.equal(places[~valid], log_p.argmax(-1)[~valid])
 
 
 def test_the_prompt_is_read_in_both_directions_where_the_planner_says_so(

@@ -127,7 +127,7 @@ class SetPlanner(nn.Module):
     def _pointing(
         self, plans: PlanSet, prompt_BTP: Tensor, padding_BT: Tensor | None, passages_BTP: Tensor
     ) -> PlanSet:
-        """Nodes as passages of the prompt: the likeliest place alone, with the gradient of all."""
+        """Nodes as passages of the prompt: each its own place alone, with the gradient of all."""
         q, k = self.point_from(plans.nodes_BKNP), self.point_to(prompt_BTP)
         logits_BKNT = torch.einsum("bknp,btp->bknt", q, k) * q.shape[-1] ** -0.5
         if padding_BT is not None:
@@ -135,9 +135,30 @@ class SetPlanner(nn.Module):
         log_p = logits_BKNT.log_softmax(-1)
         soft_BKNP = torch.einsum("bknt,btp->bknp", log_p.exp(), passages_BTP)
         row = torch.arange(len(passages_BTP), device=passages_BTP.device)[:, None, None]
-        chosen_BKNP = passages_BTP[row, log_p.argmax(-1)]
+        chosen_BKNP = passages_BTP[row, own_places(log_p.detach(), plans.valid_BKN)]
         nodes = chosen_BKNP + soft_BKNP - soft_BKNP.detach()
         return replace(plans, nodes_BKNP=nodes, places_BKNT=log_p)
+
+
+def own_places(log_p_BKNT: Tensor, valid_BKN: Tensor) -> Tensor:
+    """The place of every node, [B, K, N]: the likeliest that no surer node of the document has.
+
+    A fact has one owner (§2.1). Nodes that do not exist take no place from others.
+    """
+    B, K, N, T = log_p_BKNT.shape
+    place_BQ = log_p_BKNT.argmax(-1).flatten(1)
+    free_BQT = log_p_BKNT.flatten(1, 2).masked_fill(~valid_BKN.flatten(1)[..., None], -torch.inf)
+    row = torch.arange(B, device=place_BQ.device)
+    for _ in range(min(int(valid_BKN.flatten(1).sum(1).max()), T)):
+        best_B = free_BQT.flatten(1).argmax(-1)
+        node_B, found_B = best_B // T, best_B % T
+        left_B = free_BQT[row, node_B, found_B].isfinite()  # else this document's are all placed
+        place_BQ[row, node_B] = torch.where(left_B, found_B, place_BQ[row, node_B])
+        free_BQT[row, node_B] = -torch.inf
+        free_BQT[row, :, found_B] = free_BQT[row, :, found_B].masked_fill(
+            left_B[:, None], -torch.inf
+        )
+    return place_BQ.view(B, K, N)
 
 
 class PromptEncoder(nn.Module):
