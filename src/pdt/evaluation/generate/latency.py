@@ -6,10 +6,10 @@ and CPU time is kept beside the clock's. Memory is measured in a process of its 
 Paper: §3.6, Table 3 (parallel execution).
 """
 
-import multiprocessing
 import time
-from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import chain
 from pathlib import Path
 
 from pdt.evaluation.generate.checkpoints import load_for_evaluation
@@ -25,6 +25,7 @@ from pdt.generation.ledger import Ledger, peak_memory
 from pdt.generation.serial import write_serially
 from pdt.generation.settings import GenerationSettings
 from pdt.generation.timing import time_answer
+from pdt.jobs import run_jobs
 from pdt.model.pdt import ParallelDecoder
 from pdt.model.planner import PlanSet
 from pdt.terms import NotesCondition
@@ -100,23 +101,25 @@ def measure_memory(
     checkpoint: Path, prompt: Sequence[int], settings: GenerationSettings
 ) -> tuple[SideMemory, ...]:
     """One document written each way in a process that has done nothing else."""
-    found = []
-    for side in SIDES:
-        context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(max_workers=1, mp_context=context) as alone:
-            found.append(alone.submit(_remember, checkpoint, list(prompt), settings, side).result())
-    return tuple(found)
+    begin = partial(_alone, checkpoint, list(prompt), settings)
+    doing, remedy = "measured its memory", "Free some memory, then run it again."
+    found = (run_jobs(begin, [side], workers=1, doing=doing, remedy=remedy) for side in SIDES)
+    return tuple(chain.from_iterable(found))
 
 
-def _remember(
-    checkpoint: Path, prompt: list[int], settings: GenerationSettings, side: str
-) -> SideMemory:
+def _alone(
+    checkpoint: Path, prompt: list[int], settings: GenerationSettings
+) -> Callable[[str], SideMemory]:
     model, _ = load_for_evaluation(checkpoint, NotesCondition.BUS)
     loaded = peak_memory()
-    if side == PACKED:
-        time_answer(model, prompt, settings, tokenizer=model.tokenizer)
-    else:
-        eos = () if model.tokenizer is None else (model.tokenizer.eos_id,)
-        lanes = [0] if side != SERIAL else None
-        write_serially(model, prompt, settings, eos=eos, lanes=lanes)
-    return SideMemory(side=side, loaded_bytes=loaded, peak_bytes=peak_memory())
+
+    def remember(side: str) -> SideMemory:
+        if side == PACKED:
+            time_answer(model, prompt, settings, tokenizer=model.tokenizer)
+        else:
+            eos = () if model.tokenizer is None else (model.tokenizer.eos_id,)
+            lanes = [0] if side != SERIAL else None
+            write_serially(model, prompt, settings, eos=eos, lanes=lanes)
+        return SideMemory(side=side, loaded_bytes=loaded, peak_bytes=peak_memory())
+
+    return remember
