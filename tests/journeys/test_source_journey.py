@@ -11,7 +11,7 @@ from pdt.chronicle.dials import turn_dials
 from pdt.chronicle.meter import Meter
 from pdt.config import load_config
 from pdt.sources.bundle import write_bundle
-from pdt.sources.harvest import read_judgements
+from pdt.sources.harvest import read_judged
 from pdt.sources.reading import read_source
 from pdt.sources.splits import read_ledger
 from pdt.terms import Split
@@ -58,7 +58,7 @@ def test_real_articles_are_fetched_judged_reported_and_shown(tmp_path: Path) -> 
     assert len(list(out.glob("bundles/*/bundle.json"))) == 3
     shown = pdt("source", "gate", out, "--candidates", CANDIDATES, "--out", judged)
     assert "0 accepted, 3 rejected" in shown.stdout
-    _, rejected = read_judgements(judged)
+    _, rejected = read_judged(judged)
     reasons = {one.title: " ".join(one.reasons) for one in rejected}
     assert "coverage" in reasons["Battle of Adwa"] and "maintenance" in reasons["Battle of Adwa"]
     assert "tokens" in reasons["Battle of Marathon"]

@@ -1,4 +1,4 @@
-"""Runs of a sealed screen: bound to their entries, done once, gone on with after any kill."""
+"""Runs of a sealed screen: bound to their entries, done once, taken up again after any kill."""
 
 import json
 import os

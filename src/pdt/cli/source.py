@@ -140,23 +140,23 @@ def judge_sources(
     settings = chosen(preset, config, set_)
     root = bundle_root(directory)
     harvest = _harvest(settings, candidates, splits)
-    judgements = []
+    judged = []
     with _counter("judging", None) as advance:
         for number, one in enumerate(harvest.judge_all(root), start=1):
-            judgements.append(one)
+            judged.append(one)
             advance(number, "")
-    if not judgements:
+    if not judged:
         raise UsageError(f"{root} holds no bundle.\nGive the directory that fetch wrote.")
     inputs = {str(path): sha256_file(path) for path in (candidates, splits) if path is not None}
     with new_directory(out) as work:
-        write_harvest(work, judgements, harvest, inputs)
-    accepted = [one for one in judgements if isinstance(one, AcceptedSource)]
-    rejected = [one for one in judgements if isinstance(one, RejectedSource)]
+        write_harvest(work, judged, harvest, inputs)
+    accepted = [one for one in judged if isinstance(one, AcceptedSource)]
+    rejected = [one for one in judged if isinstance(one, RejectedSource)]
     report = yield_report(accepted, rejected)
     if as_json:
         print(report.model_dump_json(indent=2))
     else:
-        Console().print(_judged_table(judgements))
+        Console().print(_judged_table(judged))
         print(f"{report.accepted} accepted, {report.judged - report.accepted} rejected: {out}")
 
 
@@ -172,10 +172,10 @@ def report(
     from rich.table import Table
 
     from pdt.provenance import atomic_path
-    from pdt.sources.harvest import read_judgements
+    from pdt.sources.harvest import read_judged
     from pdt.sources.report import render_svg, yield_report
 
-    found = yield_report(*read_judgements(directory))
+    found = yield_report(*read_judged(directory))
     if svg is not None:
         if not svg.parent.is_dir():
             raise UsageError(f"{svg.parent} is not a directory.\nMake it, or choose another --svg.")
@@ -273,14 +273,14 @@ def _asks(
     return PoliteClient(settings.sources.fetch, test_server=test_server, known=known)
 
 
-def _judged_table(judgements: list[Any]) -> Any:
+def _judged_table(judged: list[Any]) -> Any:
     from rich.table import Table
     from rich.text import Text
 
     from pdt.sources.verdict import AcceptedSource
 
     table = Table("article", "verdict", "reasons")
-    for one in judgements:
+    for one in judged:
         if isinstance(one, AcceptedSource):
             table.add_row(Text(one.article.title), Text("accepted", "green"), Text(str(one.split)))
         else:

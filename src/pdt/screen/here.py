@@ -22,7 +22,7 @@ def run_here(
     gpus: int = 0,
     told: Callable[[str], None] = lambda text: None,
 ) -> dict[str, Outcome]:
-    """The outcome of every run; interrupted, all processes end and can be gone on with."""
+    """The outcome of every run; interrupted, all processes end and the same command goes on."""
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // workers)))
     given_up = threading.Event()
 

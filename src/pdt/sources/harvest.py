@@ -21,12 +21,12 @@ from pdt.tokenizer import StudentTokenizer
 ACCEPTED = "accepted.jsonl"
 REJECTED = "rejected.jsonl"
 SPLITS = "splits.json"
-Judgement = AcceptedSource | RejectedSource
+JudgedSource = AcceptedSource | RejectedSource
 
 
 @dataclass(frozen=True)
 class Harvest:
-    """Everything a judgement needs besides the bundle."""
+    """Everything that judging needs besides the bundle."""
 
     candidates: dict[tuple[str, int], Candidate]
     """By wiki and revision."""
@@ -34,7 +34,7 @@ class Harvest:
     config: PdtConfig
     tokenizer: StudentTokenizer
 
-    def judge_bundle(self, directory: Path) -> Judgement:
+    def judge_bundle(self, directory: Path) -> JudgedSource:
         """One bundle; what cannot be read is rejected with that as its reason."""
         try:
             return self._judged(read_source(directory, self.config.sources.html))
@@ -44,7 +44,7 @@ class Harvest:
             trouble = f"{type(error).__name__}: {error}"
             return _unreadable(directory, f"unreadable, please report it: {trouble}")
 
-    def _judged(self, reading: SourceReading) -> Judgement:
+    def _judged(self, reading: SourceReading) -> JudgedSource:
         bundle = reading.bundle
         candidate = self.candidates.get((bundle.project, bundle.revision_id))
         if candidate is not None and candidate.page_id != bundle.page_id:
@@ -67,7 +67,7 @@ class Harvest:
             verdict=verdict,
         )
 
-    def judge_all(self, root: Path) -> Iterator[Judgement]:
+    def judge_all(self, root: Path) -> Iterator[JudgedSource]:
         """Every bundle under `root`, in the order of their addresses."""
         for directory in bundle_directories(root):
             yield self.judge_bundle(directory)
@@ -83,11 +83,11 @@ def by_revision(candidates: Sequence[Candidate]) -> dict[tuple[str, int], Candid
 
 
 def write_harvest(
-    work: Path, judgements: Sequence[Judgement], harvest: Harvest, inputs: dict[str, str]
+    work: Path, judged: Sequence[JudgedSource], harvest: Harvest, inputs: dict[str, str]
 ) -> None:
     """accepted.jsonl, rejected.jsonl, splits.json and the manifest into a new directory."""
     for name, kind in ((ACCEPTED, AcceptedSource), (REJECTED, RejectedSource)):
-        lines = [one.model_dump_json() + "\n" for one in judgements if isinstance(one, kind)]
+        lines = [one.model_dump_json() + "\n" for one in judged if isinstance(one, kind)]
         (work / name).write_text("".join(lines), encoding="utf-8")
     write_ledger(work / SPLITS, harvest.ledger)
     config = {
@@ -99,7 +99,7 @@ def write_harvest(
     write_manifest(work, made_by="pdt source gate", config=config, inputs=inputs)
 
 
-def read_judgements(directory: Path) -> tuple[list[AcceptedSource], list[RejectedSource]]:
+def read_judged(directory: Path) -> tuple[list[AcceptedSource], list[RejectedSource]]:
     """What `pdt source gate` wrote, after its manifest was checked."""
     check_manifest(directory, (ACCEPTED, REJECTED, SPLITS))
 

@@ -62,7 +62,7 @@ class YieldReport(Contract):
 def yield_report(
     accepted: Sequence[AcceptedSource], rejected: Sequence[RejectedSource]
 ) -> YieldReport:
-    """Count the judgements of one run."""
+    """Count what one run judged."""
     verdicts = [one.verdict for one in accepted]
     verdicts += [one.verdict for one in rejected if one.verdict is not None]
     counts: dict[tuple[str, str], list[int]] = {}
