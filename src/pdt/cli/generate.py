@@ -234,8 +234,11 @@ def say(generation: "Generation", done: "Done", *, as_json: bool, as_events: boo
 def asides(generation: "Generation", done: "Done") -> list[str]:
     """What is wrong with a lane, and what was asked for and did not happen."""
     said = [f"lane {lane} {what}" for lane, what in enumerate(done.ledger.troubles[0]) if what]
-    bare = [k for row in done.ledger.without_nodes[:1] for k, none in enumerate(row) if none]
-    said += [f"lane {lane} was planned without a node and has its likeliest one" for lane in bare]
+    bare = [str(k) for row in done.ledger.without_nodes[:1] for k, none in enumerate(row) if none]
+    if len(bare) == 1:
+        said.append(f"lane {bare[0]} was planned without a node and has its likeliest one")
+    elif bare:
+        said.append(f"lanes {', '.join(bare)} were planned without a node and have their likeliest")
     last = (done.ledger.rounds - 1) // generation.model.config.lanes.block_tokens
     late = sorted({edit.from_block for edit in generation.interventions if edit.from_block > last})
     if late:
