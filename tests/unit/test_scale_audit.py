@@ -24,6 +24,7 @@ from pdt.screen.scale_checks import (
     falling,
     head_losses,
     labels_that_differ,
+    not_learned,
     ownership,
     plan_worth,
     routed,
@@ -149,6 +150,10 @@ def test_optimization_finds_missing_steps_wrong_numbers_and_a_loss_that_does_not
     assert steps_of_run(lines(20, gradient_norm=0.0), 20)[0] == ["20 steps had no gradient"]
     assert not falling([2.0 + n / 20 for n in range(20)])[0]
     assert not falling([])[0]
+    assert not_learned([2.0, 1.0]) == []
+    assert not_learned([1.0, 2.0]) == ["the token loss went from 1.000 to 2.000"]
+    (never,) = not_learned([])
+    assert "no two steps trained the lanes" in never
 
 
 def test_cache_behaviour_finds_a_cache_that_keeps_other_keys(

@@ -155,14 +155,23 @@ def optimization(audited: Audited) -> Check:
         for line in audited.metrics
         if line["kind"] == STEP and line["stage"] in wrote and Loss.TOKEN.value in line
     ]
-    fell, first, last = falling(tokens)
+    _, first, last = falling(tokens)
     evidence |= {"token_loss_first": first, "token_loss_last": last}
-    if not fell:
-        problems.append(f"the token loss went from {first:.3f} to {last:.3f}")
+    problems += not_learned(tokens)
     said = "; ".join(problems) or (
         f"{evidence['steps']:.0f} steps, every number finite, token loss {first:.3f} to {last:.3f}"
     )
     return Check(name="optimization", passed=not problems, said=said, evidence=evidence)
+
+
+def not_learned(tokens: Sequence[float]) -> list[str]:
+    """Why the lanes' token loss is none that fell."""
+    fell, first, last = falling(tokens)
+    if fell:
+        return []
+    if len(tokens) < 2:
+        return ["no two steps trained the lanes, so that no token loss could fall"]
+    return [f"the token loss went from {first:.3f} to {last:.3f}"]
 
 
 def falling(values: Sequence[float]) -> tuple[bool, float, float]:
