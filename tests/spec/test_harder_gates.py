@@ -11,6 +11,9 @@ from pdt.evaluation.lines.written import Written
 from pdt.evaluation.measures.bootstrap import Measure
 from pdt.evaluation.measures.compute import compute_measures
 from pdt.evaluation.protocol.evidence_gates import Need, Verdict, had_by, judge_gates
+from pdt.evaluation.protocol.settings import EvaluationSettings
+from pdt.evaluation.report.results import Results
+from pdt.evaluation.report.shown import verdict_line
 from pdt.evaluation.report.write import all_met
 from tests.support.evaluations import small_config, small_settings
 from tests.support.evidence_samples import (
@@ -283,6 +286,17 @@ def test_a_gate_is_not_asked_of_a_corpus_without_what_it_needs() -> None:
     assert all_met((*met, *others))
     assert not all_met((*met[1:], asked[0], *others))
     assert not all_met(others)  # nothing was asked at all
+
+
+def test_few_documents_are_said_beside_the_count_of_gates() -> None:
+    gates = tuple(gate.model_copy(update={"verdict": Verdict.MET}) for gate in judge_gates({}))
+
+    def line(documents: int) -> str:
+        settings = EvaluationSettings.model_construct(documents=documents)
+        return verdict_line(Results.model_construct(gates=gates, settings=settings))
+
+    assert line(8).endswith("gates are met, on 8 documents: too few to conclude from (under 64).")
+    assert line(64).endswith("gates are met, on 64 documents.")
 
 
 def test_lanes_with_fixed_subjects_are_told_from_lanes_that_take_any() -> None:
