@@ -9,6 +9,7 @@ from torch import Tensor
 
 from pdt.generation.drafts import DECIDED, NOTHING, Draft, Lookup
 from pdt.generation.events import FinishReason, Section
+from pdt.generation.quoting import Quoting
 from pdt.generation.sampling import choose_token, lane_generator
 from pdt.generation.settings import GenerationSettings
 from pdt.generation.text import TextStream
@@ -30,6 +31,7 @@ class LaneWriter:
         forced: Sequence[int] = (),
         continuations: Continuations | None = None,
         lookup: Lookup | None = None,
+        quoting: Quoting | None = None,
     ) -> None:
         self.lane = lane
         self.tokens: list[int] = []
@@ -40,16 +42,21 @@ class LaneWriter:
         self._forced = list(forced)
         self._continuations = continuations or {}
         self._lookup = lookup
+        self._quoting = quoting
         self._stream = None if tokenizer is None else TextStream(tokenizer, settings.stop)
 
     def take(self, logits_V: Tensor) -> str:
         """Choose one token and return the text it makes certain."""
+        if self._quoting is not None:
+            logits_V = self._quoting.mask(logits_V)
         token = choose_token(logits_V, self.tokens, self._settings, self._generator)
         if self._forced:
             token = self._forced.pop(0)
         self.tokens.append(token)
         if self._lookup is not None:
             self._lookup.push(token)
+        if self._quoting is not None:
+            self._quoting.push(token)
         for cue, following in self._continuations.items():
             if not self._forced and tuple(self.tokens[-len(cue) :]) == cue:
                 self._forced = list(following)

@@ -29,6 +29,7 @@ from pdt.generation.events import (
 from pdt.generation.interventions import Intervention, edited_bus, fitted_to
 from pdt.generation.lane import Continuations, LaneWriter
 from pdt.generation.ledger import Ledger, count_memory, count_work
+from pdt.generation.quoting import Quoting, Sentences
 from pdt.generation.rounds import Advanced, RoundAsked, rounds_alone
 from pdt.generation.row_costs import row_costs
 from pdt.generation.settings import GenerationSettings
@@ -340,6 +341,7 @@ def start(
     _check_lengths(model, prompts, settings)
     eos = (tokenizer.eos_id,) if tokenizer is not None and settings.stop_at_eos else ()
     lanes = model.config.lanes.count
+    sources = [_sentences(model, prompt, tokenizer) for prompt in prompts if settings.quote]
     writers = [
         [
             LaneWriter(
@@ -350,6 +352,7 @@ def start(
                 forced[document][lane] if forced else (),
                 continuations[document][lane] if continuations else None,
                 Lookup(prompt) if settings.drafts else None,
+                Quoting(sources[document], eos) if settings.quote else None,
             )
             for lane in range(lanes)
         ]
@@ -369,6 +372,14 @@ def start(
         drafting=Drafting(settings.drafts, row_costs(model)) if settings.drafts else None,
         read=read,
     )
+
+
+def _sentences(
+    model: ParallelDecoder, prompt: Sequence[int], tokenizer: StudentTokenizer | None
+) -> Sentences:
+    if tokenizer is None:
+        raise UsageError("Lanes quote sentences, and tokens alone are none. Give a tokenizer.")
+    return Sentences(prompt, model.config, tokenizer)
 
 
 def _check_lengths(

@@ -32,6 +32,9 @@ class GenerationSettings(Strict):
     stop: tuple[Annotated[str, Field(min_length=1)], ...] = ()
     """Strings that end a lane; they are not part of its text."""
     stop_at_eos: bool = True
+    quote: bool = False
+    """A lane may write whole sentences of the source alone, each at most once, a paragraph each.
+    The model chooses which, in what order, and when to end."""
     drafts: Annotated[int, Field(ge=0, le=64)] = 0
     """Most tokens a lane drafts a round from its prompt and own text, fewer where they do not pay;
     0 drafts nothing. The text is the same either way, its rounds are fewer."""
