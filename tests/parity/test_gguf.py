@@ -1,5 +1,6 @@
 """A GGUF file of each family, written as llama.cpp lays it out, is the Hugging Face decoder."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,8 +9,10 @@ import gguf
 import numpy
 import pytest
 import torch
+from typer.testing import CliRunner
 
 import pdt
+from pdt.cli import app
 from pdt.errors import TrunkRefused, UsageError
 from pdt.model.weights import GGUFFile, HuggingFaceDirectory, expected_tensors
 from tests.support.families import make_plain, save_plain
@@ -153,3 +156,33 @@ def test_an_expanded_trunk_is_kept_and_used_only_while_its_digest_fits(
     assert not kept.exists()
     (tmp_path / "moved.gguf").rename(path)
     pdt.load_model(tmp_path / "model")
+
+
+def test_a_model_packed_on_a_decoder_file_finds_it_under_dot_cache_or_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PDT_CACHE", str(tmp_path / "user"))
+    source = HuggingFaceDirectory(save_plain(make_plain("llama, tied"), tmp_path / "hf"))
+    (tmp_path / "there" / ".cache").mkdir(parents=True)
+    path = write_gguf(tmp_path / "there" / ".cache" / "decoder.gguf", source)
+    other = Path(shutil.copy(path, tmp_path / "other.gguf"))
+    model = pdt.from_trunk(str(path), preset="tiny")
+    pdt.save_model(model, tmp_path / "model")
+    command = ["model", "pack", str(tmp_path / "model"), "--out", str(tmp_path / "packed")]
+    refused = CliRunner().invoke(app, [*command, "--trunk-of", str(other)])
+    assert isinstance(refused.exception, UsageError)
+    assert "was taken from" in str(refused.exception)
+    assert not (tmp_path / "packed").exists()
+    packed = CliRunner().invoke(app, [*command, "--trunk-of", str(path)])
+    assert packed.exit_code == 0, packed.output
+    assert str(tmp_path) not in (tmp_path / "packed" / "config.json").read_text()
+    monkeypatch.setenv("PDT_CACHE", str(tmp_path / "nothing-kept"))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match=r"decoder decoder\.gguf, which is not here"):
+        pdt.load_model(tmp_path / "packed")
+    assert pdt.load_model(tmp_path / "packed", trunk=str(other)).trunk_identity is not None
+    monkeypatch.setenv("PDT_CACHE", str(tmp_path / "nothing-kept-either"))
+    monkeypatch.chdir(tmp_path / "there")
+    found = pdt.load_model(tmp_path / "packed")
+    for name, value in model.trunk.shared():
+        assert torch.equal(dict(found.trunk.shared())[name], value)

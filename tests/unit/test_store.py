@@ -12,6 +12,8 @@ from pdt.errors import BindingMismatch, CorruptFile, UsageError
 from pdt.model.build import random_model
 from pdt.provenance import MANIFEST, sha256_file
 from pdt.tokenizer import load_tokenizer
+from pdt.training.engine import Engine
+from pdt.training.ranks import Ranks
 from tests.conftest import open_model
 from tests.support.families import make_plain, save_plain
 from tests.support.record_samples import train_tokenizer
@@ -204,3 +206,13 @@ def test_a_loaded_model_lies_in_its_files_and_never_writes_into_them(saved: Path
         weight.add_(1)
     assert sha256_file(lanes) == before
     assert torch.equal(weight, pdt.load_model(saved).get_parameter(name) + 1)
+
+
+def test_training_takes_mapped_weights_into_memory_of_its_own() -> None:
+    """They lie in a file as it packs them; on some CPUs a product's last bit depends on that."""
+    model = pdt.load_model("nano")
+    values = {name: value.clone() for name, value in model.state_dict().items()}
+    Engine(model, Ranks())
+    for name, value in model.state_dict().items():
+        assert value.data_ptr() % 64 == 0, name
+        assert torch.equal(value, values[name])
