@@ -92,7 +92,8 @@ def write(
     print(
         json.dumps(summary)
         if as_json
-        else f"{count} documents in {out / DOCUMENTS}, {coined} with a coined choice."
+        else f"{count} document{'' if count == 1 else 's'} in {out / DOCUMENTS}, {coined} with a "
+        "coined choice."
     )
 
 
