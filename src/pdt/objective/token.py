@@ -29,9 +29,12 @@ def token_nll(logits_BKTV: Tensor, tokens_BKT: Tensor) -> Tensor:
 def token_nll_of_states(h_BKTD: Tensor, head_VD: Tensor, tokens_BKT: Tensor) -> Tensor:
     """`token_nll` of `h_BKTD` times a frozen head, some rows at a time: no logits are kept, and
     rows of padding cost nothing."""
-    real = tokens_BKT >= 0
     if head_VD.requires_grad:
         return token_nll(product(h_BKTD, head_VD), tokens_BKT)
+    if tokens_BKT.is_meta:  # values that only have a size: none of them is padding
+        nll_R = _FrozenHead.apply(h_BKTD.flatten(0, 2), head_VD, tokens_BKT.flatten())
+        return nll_R.view_as(tokens_BKT)
+    real = tokens_BKT >= 0
     nll_R = _FrozenHead.apply(h_BKTD[real], head_VD, tokens_BKT[real])
     out = nll_R.new_zeros(tokens_BKT.shape)
     return out.masked_scatter(real, nll_R)

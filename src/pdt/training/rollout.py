@@ -19,6 +19,7 @@ from pdt.model.product import grouped_by
 from pdt.notes.bus import NotesBus
 from pdt.notes.visibility import visibility_table
 from pdt.objective.token import scoring_states, token_nll_of_states
+from pdt.terms import NotesCondition
 from pdt.training.recompute import run_again
 from pdt.training.weight_gradients import Gathering
 
@@ -57,8 +58,12 @@ def roll_out(
     Paper: §6.
     """
     tau, lanes = model.config.lanes.block_tokens, model.config.lanes.count
+    condition = model.config.notes.condition
+    nobody_reads = condition is NotesCondition.NO_DYNAMIC
     if may_read_KK is None:
-        may_read_KK = visibility_table(model.config.notes.condition, lanes)
+        may_read_KK = visibility_table(condition, lanes)
+    else:
+        nobody_reads = not bool(may_read_KK.any())
     lengths_BK = (tokens_BKT >= 0).sum(-1)
     if fork_BKTD is None:
         lower = [memory.past for memory in frontier.lower]
@@ -66,7 +71,7 @@ def roll_out(
         fork_BKTD = model.read_targets(lower, start_B, tokens_BKT.clamp(min=0))
     bus, before_BKD = model.empty_bus(), frontier.h_BKD
     scores, finals, gathering = [], [], Gathering()
-    at_once = tau if bool(may_read_KK.any()) else max(tau, tokens_BKT.shape[2])
+    at_once = max(tau, tokens_BKT.shape[2]) if nobody_reads else tau
     for start in range(0, tokens_BKT.shape[2], at_once):
         tokens = tokens_BKT[:, :, start : start + at_once]
         notes = model.read_notes(edit_bus(bus), start // tau, may_read_KK)
