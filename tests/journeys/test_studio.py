@@ -74,6 +74,7 @@ def test_a_person_pauses_edits_goes_on_reloads_branches_and_compares(page: Page)
     stands(page, "paused")
     assert page.locator("#notes tbody tr").count() == 1
     assert page.locator(".nodes li[aria-current]").count() >= 1
+    page.wait_for_timeout(700)  # a wait that the ledger must tell from writing
     page.click("#edit")
     page.select_option("#kind", "remove-notes")
     expect(page.locator("#handspec")).to_have_text("remove-notes:0")
@@ -129,6 +130,7 @@ def test_every_part_is_reached_by_keyboard_and_named_for_a_screen_reader(page: P
     page.keyboard.press("e")
     expect(page.get_by_role("dialog", name="Put a hand in")).to_be_visible()
     page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog", name="Put a hand in")).to_be_hidden()
     page.keyboard.press("g")
     page.keyboard.press("x")
     expect(page.locator("#status")).to_have_attribute(

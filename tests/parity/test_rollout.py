@@ -1,13 +1,13 @@
 """Packed teacher forcing is round-by-round decoding, with one trunk pass and no copied prompt."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
+from pdt.config import load_config
 from pdt.model.cache import SegmentList
 from pdt.model.kernels.round import rounds_of
 from pdt.model.pdt import ParallelDecoder
@@ -15,6 +15,7 @@ from pdt.model.planner import PlanSet
 from pdt.training import rollout
 from pdt.training.recompute import recompute_activations
 from pdt.training.rollout import roll_out
+from tests.conftest import open_model
 from tests.support.rollouts import open_frontier, plan_of, prompts, roll
 
 LENGTHS = torch.tensor([[14, 3, 9], [8, 12, 1]])
@@ -129,14 +130,13 @@ def test_a_partial_block_ends_at_its_last_token(model: ParallelDecoder) -> None:
     torch.testing.assert_close(ours.h_BKUD[1, 2, 0], states[1, 2, 0], atol=1e-5, rtol=1e-5)
 
 
-def test_where_nobody_may_read_one_call_takes_all_blocks_and_equals_one_a_block(
-    model: ParallelDecoder, monkeypatch: pytest.MonkeyPatch
+def test_of_a_model_that_reads_no_notes_one_call_takes_all_blocks_and_equals_one_a_block(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    model = open_model(load_config("tiny", overrides=["notes.condition=no_dynamic"]))
     tokens, lengths = prompts(model)
     plans, sections = plan_of(model, tokens, lengths), ragged_tokens(model)
     nobody = torch.zeros(3, 3, dtype=torch.bool)
-    lone = nobody.clone()
-    lone[0, 0] = True  # a lane that may read itself, of which an edited bus keeps nothing
     calls, plain = [], ParallelDecoder.advance_stacks
 
     def counted(self: Any, frontier: Any, h: Tensor, notes: Any) -> Any:
@@ -150,9 +150,8 @@ def test_where_nobody_may_read_one_call_takes_all_blocks_and_equals_one_a_block(
             open_frontier(model, tokens, lengths, plans),
             sections,
             may_read_KK=table,
-            edit_bus=lambda bus: replace(bus, gate=0.0),
         )
-        for table in (nobody, lone)
+        for table in (None, nobody)
     )
     assert calls == [14, 4, 4, 4, 2]
     torch.testing.assert_close(at_once.scores_BKT, a_block.scores_BKT, atol=1e-5, rtol=1e-5)

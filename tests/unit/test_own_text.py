@@ -108,7 +108,7 @@ def test_a_text_out_of_range_shows_signs_and_one_in_range_none() -> None:
     plan = PlanReady(0, 9, (0, 1, 2), ((0,), (0, 1), (0, 1)))
     signs = signs_out_of_range(config, PLAIN, 4000, bad, [plan])
     assert signs == [
-        "the source has 4000 tokens, it learned 150 to 1200",
+        "the source has 4000 tokens, it learned 90 to 700",
         "its plans have [1, 2, 2] nodes, it learned 2 to 6",
         "the source bears out 0 of 3 written sentences",
         "2 of 3 sentences were said before",

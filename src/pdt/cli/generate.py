@@ -34,7 +34,7 @@ ModelDirectory = Annotated[
         "--model",
         parser=as_written,
         metavar="MODEL",
-        help="A model directory, a checkpoint of a run, or nano, the trained one in the package.",
+        help="A model directory, a checkpoint of a run, or one of the package: nano, digest.",
     ),
 ]
 Trunk = Annotated[str | None, typer.Option(help="Where the trunk's weights lie now.")]

@@ -2,8 +2,8 @@
 
 The trunk has run over all target tokens before the first block. Block b reads the prompt's upper
 keys and values where they lie, the lane's own earlier blocks, and the notes of blocks before b.
-Where nobody may read a note nothing binds a block to those before it but causality, and one call
-takes them all.
+Of a model whose lanes read no notes nothing but causality binds a block to those before it, and one
+call takes them all.
 
 Paper: §6, §5.2, Fig. 3.
 """
@@ -59,11 +59,9 @@ def roll_out(
     """
     tau, lanes = model.config.lanes.block_tokens, model.config.lanes.count
     condition = model.config.notes.condition
-    nobody_reads = condition is NotesCondition.NO_DYNAMIC
+    nobody_reads = condition is NotesCondition.NO_DYNAMIC and may_read_KK is None
     if may_read_KK is None:
         may_read_KK = visibility_table(condition, lanes)
-    else:
-        nobody_reads = not bool(may_read_KK.any())
     lengths_BK = (tokens_BKT >= 0).sum(-1)
     if fork_BKTD is None:
         lower = [memory.past for memory in frontier.lower]
