@@ -8,10 +8,17 @@ STAMP  := $(VENV)/.installed
 PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
 SMOLLM := .cache/SmolLM2-135M-Instruct.Q4_1.gguf
 
-.PHONY: demo test test-fast fuzz test-weights check format docs site weights clean
+.PHONY: demo demo-real test test-fast fuzz test-weights check format docs site weights clean
 
 demo: $(STAMP)
 	$(BIN)/pdt demo
+
+demo-real: weights  ## three articles that no model here has seen, each told in three sections of its own sentences
+	mkdir -p runs/demo-real
+	for text in news-report lecture obituary; do \
+	  $(BIN)/pdt generate tests/data/texts/$$text.md --request "Brief me on this, in the order of the text." --model digest \
+	    --set quote=true --html runs/demo-real/$$text.html || exit 1; \
+	done
 
 test: $(STAMP)  ## two processes; tests of one file stay together, as they share fixtures
 	$(BIN)/python -m pytest $(PARALLEL)
