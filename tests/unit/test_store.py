@@ -140,7 +140,7 @@ def test_an_unknown_format_is_refused(saved: Path) -> None:
 
 def test_a_directory_that_is_no_model_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(
-        UsageError, match=r"is not a pdt model.*\n.*of the package: nano, nano-self"
+        UsageError, match=r"is not a pdt model.*\n.*of the package: digest, nano, nano-self"
     ):
         pdt.load_model(tmp_path)
 
