@@ -67,3 +67,11 @@ def test_recomputation_lowers_the_predicted_peak() -> None:
         for recompute in ("true", "false")
     )
     assert with_it.total < without.total
+
+
+@pytest.mark.parametrize("preset", ["nano-2", "digest"])
+def test_a_peak_is_predicted_where_nodes_are_passages_and_planners_point(preset: str) -> None:
+    memory = predict_step_memory(
+        load_config(preset), prompt_tokens=60, section_tokens=40, documents=2, facts=6
+    )
+    assert memory.total > 0

@@ -78,6 +78,11 @@ def test_a_source_without_sentences_cannot_be_quoted(writer: pdt.Writer) -> None
         writer.begin([("# Only a heading", REQUEST)], quote=True)
 
 
+def test_a_lane_that_may_only_quote_must_be_able_to_end() -> None:
+    with pytest.raises(UsageError, match="quote needs stop_at_eos"):
+        pdt.GenerationSettings(quote=True, stop_at_eos=False)
+
+
 def test_a_quoting_run_replays_and_its_drafts_change_nothing(writer: pdt.Writer) -> None:
     written = []
     for drafts in (0, 4):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 
 from pdt.config import Count, Strict, parse_override
 from pdt.errors import UsageError
@@ -39,6 +39,12 @@ class GenerationSettings(Strict):
     """Most tokens a lane drafts a round from its prompt and own text, fewer where they do not pay;
     0 drafts nothing. The text is the same either way, its rounds are fewer."""
     seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] = 0
+
+    @model_validator(mode="after")
+    def _ends(self) -> "GenerationSettings":
+        if self.quote and not self.stop_at_eos:
+            raise ValueError("quote needs stop_at_eos: once all is told a lane can only end")
+        return self
 
     if not TYPE_CHECKING:  # whoever checks types sees the fields
 

@@ -110,7 +110,7 @@ class ParallelDecoder(nn.Module):
     def plan(self, prompt: Prompt) -> PlanSet:
         """Run the set planner, once. It sees prompt states only."""
         passages = None
-        if self.planner.points:
+        if self.config.planner.points:
             passages = passages_from_each_place(self.config, self.trunk, prompt)
         return self.planner(prompt.h_BTD, prompt.valid_BT, passages)
 

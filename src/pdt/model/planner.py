@@ -9,6 +9,7 @@ Paper: §3.2, Eq. 2.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -82,16 +83,7 @@ class SetPlanner(nn.Module):
         self.lanes, self.nodes = config.lanes.count, planner.nodes
         self.prompt_proj = nn.Linear(config.trunk.shape.width, planner.width)
         self.queries = nn.Parameter(torch.empty(self.lanes * self.nodes, planner.width))
-        layer = nn.TransformerDecoderLayer(
-            planner.width,
-            planner.heads,
-            planner.feed_forward,
-            dropout=0.0,
-            activation="gelu",
-            batch_first=True,
-            norm_first=True,
-        )
-        self.points = planner.points
+        layer = nn.TransformerDecoderLayer(**_layer_settings(config))
         self.prompt = PromptEncoder(config) if planner.prompt_layers else None
         if planner.points:
             self.point_from = nn.Linear(planner.width, planner.width)
@@ -149,7 +141,7 @@ def own_places(log_p_BKNT: Tensor, valid_BKN: Tensor) -> Tensor:
     place_BQ = log_p_BKNT.argmax(-1).flatten(1)
     free_BQT = log_p_BKNT.flatten(1, 2).masked_fill(~valid_BKN.flatten(1)[..., None], -torch.inf)
     row = torch.arange(B, device=place_BQ.device)
-    for _ in range(min(int(valid_BKN.flatten(1).sum(1).max()), T)):
+    for _ in range(min(K * N, T)):
         best_B = free_BQT.flatten(1).argmax(-1)
         node_B, found_B = best_B // T, best_B % T
         left_B = free_BQT[row, node_B, found_B].isfinite()  # else this document's are all placed
@@ -171,15 +163,7 @@ class PromptEncoder(nn.Module):
     def __init__(self, config: PdtConfig) -> None:
         super().__init__()
         planner = config.planner
-        layer = nn.TransformerEncoderLayer(
-            planner.width,
-            planner.heads,
-            planner.feed_forward,
-            dropout=0.0,
-            activation="gelu",
-            batch_first=True,
-            norm_first=True,
-        )
+        layer = nn.TransformerEncoderLayer(**_layer_settings(config))
         self.layers = nn.TransformerEncoder(
             layer, planner.prompt_layers, nn.LayerNorm(planner.width), enable_nested_tensor=False
         )
@@ -187,6 +171,20 @@ class PromptEncoder(nn.Module):
     def forward(self, prompt_BTP: Tensor, padding_BT: Tensor | None) -> Tensor:
         places = _waves(prompt_BTP).to(prompt_BTP.dtype)
         return self.layers(prompt_BTP + places, src_key_padding_mask=padding_BT)
+
+
+def _layer_settings(config: PdtConfig) -> dict[str, Any]:
+    """What torch's own layers are told, those that read the prompt and those of the queries."""
+    planner = config.planner
+    return {
+        "d_model": planner.width,
+        "nhead": planner.heads,
+        "dim_feedforward": planner.feed_forward,
+        "dropout": 0.0,
+        "activation": "gelu",
+        "batch_first": True,
+        "norm_first": True,
+    }
 
 
 def _waves(x_BTP: Tensor) -> Tensor:
